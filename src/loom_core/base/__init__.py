@@ -1,0 +1,1 @@
+"""What every layer stands on: element types, source locations, diagnostics and knobs."""

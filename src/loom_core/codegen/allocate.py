@@ -1,0 +1,93 @@
+"""Numbers for registers and addresses for windows, from the command ranges in which they are alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from loom_core.codegen.emitter import Address, Emitted, Emitter, LoopSpan, Register, Window
+from loom_core.codegen.errors import TileTooLarge, TooManyScalars
+from loom_core.ir.block import Function
+from loom_core.isa.machine import MachineConfig, round_up
+
+WINDOW_ALIGNMENT = 64
+
+
+class Lifetimes:
+    """First and last command that touches each register and window; loops keep alive what enters them."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.spans: dict[Register | Window, tuple[int, int]] = {}
+        for index, item in enumerate(emitter.items):
+            if isinstance(item, Emitted):
+                for resource in _touched(item):
+                    first = self.spans.get(resource, (index, index))[0]
+                    self.spans[resource] = (first, index)
+        for loop in sorted(emitter.loops, key=lambda span: span.end):
+            self._extend(loop)
+
+    def _extend(self, loop: LoopSpan) -> None:
+        for resource, (first, last) in self.spans.items():
+            if first < loop.start <= last <= loop.end:
+                self.spans[resource] = (first, loop.end)
+
+
+def _touched(item: Emitted) -> Iterable[Register | Window]:
+    for operand in item.operands:
+        if isinstance(operand, Register):
+            yield operand
+        elif isinstance(operand, Address):
+            yield operand.window
+    for access in item.accesses:
+        if isinstance(access.target, Window):
+            yield access.target
+
+
+def number_registers(lifetimes: Lifetimes, function: Function, machine: MachineConfig, reserved: int) -> None:
+    """Linear scan; the first `reserved` registers belong to the ABI and keep their numbers."""
+    free = list(range(machine.acp_registers - 1, reserved - 1, -1))
+    active: list[tuple[int, Register]] = []
+    order = [(span, item) for item, span in lifetimes.spans.items() if isinstance(item, Register)]
+    for (first, last), register in sorted(order, key=lambda entry: entry[0]):
+        if register.fixed >= 0:
+            register.number = register.fixed
+            continue
+        for entry in [entry for entry in active if entry[0] < first]:
+            active.remove(entry)
+            free.append(entry[1].number)
+        if not free:
+            raise TooManyScalars(function.location, kernel=function.name, limit=machine.acp_registers)
+        register.number = free.pop()
+        active.append((last, register))
+
+
+def place_windows(lifetimes: Lifetimes, function: Function, machine: MachineConfig) -> int:
+    """Give every window an address, largest first, lowest that is free during its life. Returns the bytes used."""
+    placed: list[tuple[Window, tuple[int, int]]] = []
+    used = 0
+    windows = [item for item in lifetimes.spans if isinstance(item, Window)]
+    for window in sorted(windows, key=lambda w: (-w.total, lifetimes.spans[w])):
+        span = lifetimes.spans[window]
+        offset = 0
+        for other, life in sorted(placed, key=lambda entry: entry[0].offset):
+            overlaps = life[0] <= span[1] and span[0] <= life[1]
+            if overlaps and offset + window.total > other.offset and offset < other.offset + other.total:
+                offset = round_up(other.offset + other.total, WINDOW_ALIGNMENT)
+        window.offset = offset
+        used = max(used, offset + window.total)
+        placed.append((window, span))
+    if used > machine.sram_bytes:
+        raise _too_large(windows, used, function, machine)
+    return used
+
+
+def _too_large(windows: list[Window], used: int, function: Function, machine: MachineConfig) -> TileTooLarge:
+    by_size = sorted(windows, key=lambda w: -w.total)
+    notes = [f"{w.name}: {w.total} bytes" + (" (two slots)" if w.slots > 1 else "") for w in by_size[:4]]
+    return TileTooLarge(
+        by_size[0].location,
+        notes=notes,
+        kernel=function.name,
+        needed=used,
+        machine=machine.name,
+        limit=machine.sram_bytes,
+    )

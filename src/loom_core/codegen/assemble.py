@@ -1,0 +1,130 @@
+"""Symbolic commands to the sections of an object."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from loom_core.codegen.emitter import Address, Emitted, Emitter, Operand, Register, Window
+from loom_core.codegen.errors import CodegenFault
+from loom_core.codegen.tokens import assign_tokens, excess_waits
+from loom_core.isa.commands import SPACE_SRAM
+from loom_core.isa.encoding import Command, Label, Reg, Words, assemble, pack_flags, spec_of
+from loom_core.isa.program import SceProgram, encode_program
+from loom_core.objfile import LoopRecord, SourceEntry
+
+
+class _Programs:
+    """The programs section: equal programs are stored once."""
+
+    def __init__(self) -> None:
+        self.words: list[Words] = []
+        self._offsets: dict[SceProgram, int] = {}
+        self._size = 0
+
+    def offset(self, program: SceProgram) -> int:
+        if program not in self._offsets:
+            words = encode_program(program)
+            self._offsets[program] = self._size
+            self._size += len(words)
+            self.words.append(words)
+        return self._offsets[program]
+
+    def section(self) -> Words:
+        return np.concatenate(self.words) if self.words else np.zeros(0, np.uint64)
+
+
+class Assembly:
+    """Encoded commands and programs, with the source map and loop table of the same stream."""
+
+    def __init__(self, emitter: Emitter, may_alias_bindings: bool, scratch: Register) -> None:
+        self._programs = _Programs()
+        self._synchronisation = assign_tokens(emitter, may_alias_bindings)
+        self._scratch = scratch
+        stream: list[Command | Label] = []
+        origin: list[Emitted] = []
+        first_command: dict[int, int] = {}
+        for index, item in enumerate(emitter.items):
+            if isinstance(item, Label):
+                stream.append(item)
+                continue
+            first_command[index] = len(origin)
+            for command in self._commands(index, item):
+                stream.append(command)
+                origin.append(item)
+        assembled = assemble([*stream, Command("halt")])
+        self.commands = assembled.words
+        self.programs = self._programs.section()
+        self.sourcemap = _sourcemap(origin, assembled.offsets)
+        self.loops = tuple(
+            LoopRecord(
+                assembled.offsets[first_command[span.start]],
+                assembled.offsets[first_command[span.end] + 1],
+                *_loop_text(emitter.items[span.start]),
+            )
+            for span in emitter.loops
+        )
+
+    def _commands(self, index: int, item: Emitted) -> list[Command]:
+        """The command, preceded by idle scalar loads that take the waits which do not fit on it."""
+        waits, signal = self._synchronisation.get(index, ((), 0))
+        *extra, own = excess_waits(waits)
+        operands = [self._operand(operand) for operand in item.operands]
+        if item.program is not None:
+            operands[0] = self._programs.offset(item.program)
+        stalls = [
+            Command("lds", (self._scratch.number, SPACE_SRAM, 0), 0, waits=part) for part in extra if self._scratch
+        ]
+        flags = pack_flags(spec_of(item.mnemonic), item.flags)
+        operands = _destination_first(item.mnemonic, operands)
+        return [*stalls, Command(item.mnemonic, tuple(operands), flags, int(item.queue), own, signal)]
+
+    def _operand(self, operand: Operand) -> int | Reg | Label:
+        if isinstance(operand, Register):
+            if operand.number < 0:
+                raise CodegenFault(reason=f"register {operand.name} has no number")
+            return Reg(operand.number)
+        if isinstance(operand, Address):
+            return operand.resolve()
+        return operand
+
+
+def _destination_first(mnemonic: str, operands: list[int | Reg | Label]) -> list[int | Reg | Label]:
+    """The destination register of a scalar command is a plain number."""
+    specs = spec_of(mnemonic).operands
+    if specs and specs[0].role == "register" and isinstance(operands[0], Reg):
+        return [operands[0].number, *operands[1:]]
+    return operands
+
+
+def _sourcemap(origin: list[Emitted], offsets: tuple[int, ...]) -> tuple[SourceEntry, ...]:
+    """One entry where the source line changes; files by their name alone, so that objects are equal on every host."""
+    entries: list[SourceEntry] = []
+    previous: tuple[object, ...] = ()
+    for item, word in zip(origin, offsets, strict=False):
+        at = item.location.root()
+        current = (at.file, at.line, at.column, at.function, item.note)
+        if current != previous:
+            entries.append(SourceEntry(word, os.path.basename(at.file), at.line, at.column, at.function, item.note))
+            previous = current
+    return tuple(entries)
+
+
+def _loop_text(item: Emitted | Label) -> tuple[str, str, str, str]:
+    assert isinstance(item, Emitted)
+    register, lo, hi, step = item.operands[:4]
+    assert isinstance(register, Register)
+
+    def show(operand: Operand) -> str:
+        if isinstance(operand, Register):
+            return f"r{operand.number}"
+        return str(operand.resolve() if isinstance(operand, Address) else operand)
+
+    return f"{item.note} r{register.number}", show(lo), show(hi), show(step)
+
+
+def window_table(windows: list[Window]) -> list[dict[str, object]]:
+    """The SRAM map of the manifest."""
+    placed = sorted((w for w in windows if w.offset >= 0), key=lambda w: (w.offset, w.name))
+    return [{"name": w.name, "offset": w.offset, "bytes": w.size, "slots": w.slots} for w in placed]

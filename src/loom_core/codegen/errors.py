@@ -1,0 +1,45 @@
+"""Diagnostics of code generation."""
+
+from __future__ import annotations
+
+from loom_core.base.diagnostics import InternalError, UserError
+
+
+class TileTooLarge(UserError):
+    """The windows of a kernel do not fit SRAM."""
+
+    code = "LOOM-C101"
+    template = "the tiles of kernel {kernel} need {needed} bytes of SRAM, machine {machine} has {limit}"
+    hint = "use smaller block sizes; the largest tile is the one shown"
+
+
+class Unsupported(UserError):
+    """An operation that no engine offers for its type."""
+
+    code = "LOOM-C102"
+    template = "{what} is not supported on {dtype}"
+    hint = "cast to a supported type (f32, i32, i64, bool) first"
+
+
+class TooManyScalars(UserError):
+    """More live scalars than the command processor has registers."""
+
+    code = "LOOM-C103"
+    template = "kernel {kernel} keeps more than {limit} scalars alive at once"
+    hint = "split the kernel, or keep fewer scalar values across loops"
+
+
+class TooManyDimensions(UserError):
+    """A tile of a rank that no engine walks."""
+
+    code = "LOOM-C105"
+    template = "a tile of {rank} dimensions cannot be {verb}; {limit} is the most"
+    hint = "reshape or split the tile"
+
+
+class CodegenFault(InternalError):
+    """A broken invariant of the code generator."""
+
+    code = "LOOM-X101"
+    template = "code generation: {reason}"
+    hint = "please report this with the kernel's source"

@@ -1,0 +1,114 @@
+"""One kernel to one object."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import loom_core.codegen.matmul
+import loom_core.codegen.memory
+import loom_core.codegen.stream  # noqa: F401  (the imports register lowerings)
+from loom_core.codegen.allocate import Lifetimes, number_registers, place_windows
+from loom_core.codegen.assemble import Assembly, window_table
+from loom_core.codegen.context import Context, Options
+from loom_core.codegen.control import lower_grid
+from loom_core.codegen.emitter import Emitted, Register
+from loom_core.codegen.errors import TileTooLarge
+from loom_core.codegen.schedule import BlockSchedule, effects
+from loom_core.codegen.storage import Sharing
+from loom_core.ir.block import Block, Function
+from loom_core.isa.machine import MachineConfig
+from loom_core.objfile import Abi, AbiArg, LoomObject
+
+GRID_DIMS = 3
+PREFETCH_LEVELS = ("all", "loops", "none")
+
+
+def generate(function: Function, machine: MachineConfig, options: Options) -> LoomObject:
+    """Commands for a function that went through `passes.pipeline`.
+
+    Prefetching doubles windows: where they do not fit, it is given up for the grid first, then for loops.
+    """
+    levels = PREFETCH_LEVELS[PREFETCH_LEVELS.index(options.prefetch) :]
+    for level in levels:
+        try:
+            return _generate(function, machine, Options(level, options.assume_noalias))
+        except TileTooLarge:
+            if level == levels[-1]:
+                raise
+    raise AssertionError
+
+
+def _generate(function: Function, machine: MachineConfig, options: Options) -> LoomObject:
+    context = _context(function, machine, options)
+    args = _bind_arguments(context)
+    reserved = GRID_DIMS + sum(arg.kind == "scalar" for arg in args)
+    lower_grid(context, function.body)
+    context.emitter.remove_dead_scalars()
+    scratch = Register("stall", fixed=machine.acp_registers - 1, number=machine.acp_registers - 1)
+    lifetimes = Lifetimes(context.emitter)
+    number_registers(lifetimes, function, machine, reserved)
+    used = place_windows(lifetimes, function, machine)
+    assembly = Assembly(context.emitter, not options.assume_noalias, scratch)
+    abi = Abi(tuple(args), (0, 1, 2), used, _noalias(args, options))
+    return LoomObject(
+        commands=assembly.commands,
+        programs=assembly.programs,
+        abi=abi,
+        sourcemap=assembly.sourcemap,
+        loops=assembly.loops,
+        manifest=_manifest(context),
+        machine=machine,
+    )
+
+
+def _context(function: Function, machine: MachineConfig, options: Options) -> Context:
+    context = Context(function, machine, options, {}, Sharing({}))
+    blocks: list[Block] = [function.body]
+    for op in function.walk():
+        blocks += op.regions
+    for block in blocks:
+        context.schedules[block] = BlockSchedule(block, context.may_alias, machine.sce_streams)
+    context.sharing = Sharing(context.schedules)
+    context.sharing.build(function.body)
+    context.collect_panels()
+    return context
+
+
+def _bind_arguments(context: Context) -> list[AbiArg]:
+    """Pointers become bindings 1.., scalars the registers after the grid's."""
+    context.grid = [Register(f"grid.{axis}", fixed=i) for i, axis in enumerate("xyz")]
+    touched = [effects(op) for op in context.function.body.operations]
+    read = {base for effect in touched for base in effect.reads}
+    written = {base for effect in touched for base in effect.writes}
+    args: list[AbiArg] = []
+    register = GRID_DIMS
+    for value in context.function.arguments:
+        name = value.name or f"arg{value.index}"
+        if value.type.is_pointer:
+            context.bindings[value] = len(context.bindings) + 1
+            slot, dtype = context.bindings[value], value.type.pointee
+            args.append(AbiArg(name, "buffer", dtype.name, slot, value in read, value in written))
+        else:
+            context.scalars[value] = Register(name, fixed=register)
+            args.append(AbiArg(name, "scalar", value.type.dtype.name, register))
+            register += 1
+    return args
+
+
+def _noalias(args: list[AbiArg], options: Options) -> tuple[tuple[int, int], ...]:
+    """Pairs of a buffer that is written and another one that is used at all."""
+    if not options.assume_noalias:
+        return ()
+    used = [arg for arg in args if arg.kind == "buffer" and (arg.read or arg.written)]
+    return tuple((a.slot, b.slot) for i, a in enumerate(used) for b in used[i + 1 :] if a.written or b.written)
+
+
+def _manifest(context: Context) -> dict[str, Any]:
+    counts = Counter(item.mnemonic for item in context.emitter.items if isinstance(item, Emitted))
+    return {
+        "kernel": context.function.name,
+        "options": {"prefetch": context.options.prefetch, "assume_noalias": context.options.assume_noalias},
+        "commands": dict(sorted(counts.items())),
+        "windows": window_table(context.emitter.windows),
+    }

@@ -1,0 +1,166 @@
+"""Device memory: strided loads (also straight into panel layout), and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from loom_core.codegen.context import Context, PanelUse
+from loom_core.codegen.emitter import Access, Address, Operand
+from loom_core.codegen.errors import TooManyDimensions
+from loom_core.codegen.registry import lowers
+from loom_core.codegen.storage import Tile, row_major
+from loom_core.ir.value import Value
+from loom_core.isa.commands import SPACE_SRAM, Queue
+from loom_core.isa.machine import panel_bytes
+from loom_core.ops import memory
+
+MAX_DMA_DIMS = 5
+Evaluate = Callable[[Value], Operand]
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """Where a load reads: operands of the descriptor, evaluated for one iteration."""
+
+    space: int
+    offset: Operand
+    fill: Operand
+    sizes: tuple[int, ...]
+    dims: tuple[tuple[Operand, Operand, Operand], ...]
+    access: Access
+
+
+def describe(context: Context, op: memory.DmaLoad, evaluate: Evaluate) -> Descriptor:
+    """The descriptor of a load; `evaluate` turns its scalars into operands."""
+    sizes = op.shape or (1,)
+    if len(sizes) > MAX_DMA_DIMS:
+        raise TooManyDimensions(op.location, rank=len(sizes), verb="loaded", limit=MAX_DMA_DIMS)
+    dims = tuple((evaluate(stride), evaluate(lo), evaluate(hi)) for stride, lo, hi in op.dimensions)
+    fill = evaluate(op.fill) if op.fill is not None else 0
+    space = context.bindings[op.base]
+    return Descriptor(space, evaluate(op.offset), fill, sizes, dims, Access(space, write=False))
+
+
+@dataclass(frozen=True)
+class Route:
+    """How a load is issued: its queue, whether it runs at all (an operand, 1 or 0), and its stream (see `Emitted`)."""
+
+    queue: Queue
+    enabled: Operand = 1
+    stream: object = None
+
+
+def emit_load(context: Context, op: memory.DmaLoad, source: Descriptor, tile: Tile, route: Route) -> None:
+    """Copy into a row-major tile."""
+    itemsize = op.result.type.dtype.itemsize
+    operands: list[Operand] = [source.space, source.offset, SPACE_SRAM, tile.base, source.fill]
+    strides = tile.strides or (itemsize,)
+    for position, (size, (stride, lo, hi), target) in enumerate(zip(source.sizes, source.dims, strides, strict=True)):
+        extent: Operand = size
+        if position == 0 and route.enabled != 1:
+            extent = context.emitter.scalar("mul", route.enabled, size)
+        operands += [extent, stride, target, lo, hi]
+    context.emitter.emit(
+        "copy",
+        operands,
+        flags={"ndim": len(source.sizes), "log2_bytes": itemsize.bit_length() - 1, "skip": 0},
+        queue=route.queue,
+        accesses=[source.access, context.access(tile, write=True)],
+        note=f"load {context.name_of(op.result)}",
+        stream=route.stream,
+    )
+
+
+def emit_pack(context: Context, source: Descriptor, use: PanelUse, panel: Tile, route: Route) -> None:
+    """Move an operand from device memory, or from a tile in SRAM, into panel layout."""
+    extent, depth = (_dimension(source, axis, size) for axis, size in zip(use.axes, use.shape, strict=True))
+    rows: Operand = use.shape[0]
+    if route.enabled != 1:
+        rows = context.emitter.scalar("mul", route.enabled, rows)
+    context.emitter.emit(
+        "pack",
+        [
+            source.space, source.offset, panel.base, rows, use.shape[1],
+            extent[0], depth[0], extent[1], extent[2], depth[1], depth[2], source.fill,
+        ],
+        flags={"side": int(use.side == "b"), "log2_bytes": 2},
+        queue=route.queue,
+        accesses=[source.access, context.access(panel, write=True)],
+        note=f"pack {use.side}",
+        stream=route.stream,
+    )  # fmt: skip
+
+
+def _dimension(source: Descriptor, axis: int, size: int) -> tuple[Operand, Operand, Operand]:
+    return source.dims[axis] if axis >= 0 else (0, 0, size)
+
+
+def panel_window(context: Context, value: Value, use: PanelUse, slots: int = 1) -> Tile:
+    """A new window for `value` in panel layout."""
+    size = panel_bytes(context.machine, use.side, use.shape[0], use.shape[1])
+    window = context.emitter.window(f"{context.name_of(value)}.{use.side}", size, slots)
+    return Tile(window, Address(window), ())
+
+
+@lowers(memory.DmaLoad)
+def lower_dma_load(context: Context, op: memory.DmaLoad) -> None:
+    """A load that no loop runs ahead of."""
+    source = describe(context, op, context.scalar)
+    if context.only_panels(op.result):
+        for use in context.panel_uses[op.result]:
+            panel = panel_window(context, op.result, use)
+            emit_pack(context, source, use, panel, Route(context.dma_queue()))
+            context.panels[op.result, use] = panel
+        return
+    emit_load(context, op, source, context.define(op.result), Route(context.dma_queue()))
+
+
+def pack_from_sram(context: Context, value: Value) -> None:
+    """Pack a value that is stored in SRAM for every product that takes it."""
+    tile = context.tiles[value]
+    sizes = value.type.shape
+    for use in context.panel_uses.get(value, ()):
+        panel = panel_window(context, value, use)
+        dims = tuple((stride, 0, size) for stride, size in zip(tile.strides, sizes, strict=True))
+        source = Descriptor(SPACE_SRAM, tile.base, 0, sizes, dims, context.access(tile, write=False))
+        emit_pack(context, source, use, panel, Route(context.dma_queue()))
+        context.panels[value, use] = panel
+
+
+@lowers(memory.DmaStore)
+def lower_dma_store(context: Context, op: memory.DmaStore) -> None:
+    """Copy a tile out; a scalar that the ACP holds goes through a window."""
+    sizes = op.shape or (1,)
+    if len(sizes) > MAX_DMA_DIMS:
+        raise TooManyDimensions(op.location, rank=len(sizes), verb="stored", limit=MAX_DMA_DIMS)
+    itemsize = op.value.type.dtype.itemsize
+    tile = stored_tile(context, op.value)
+    space = context.bindings[op.base]
+    operands: list[Operand] = [SPACE_SRAM, tile.base, space, context.scalar(op.offset), 0]
+    for size, source, (stride, lo, hi) in zip(sizes, tile.strides or (itemsize,), op.dimensions, strict=True):
+        operands += [size, source, context.scalar(stride), context.scalar(lo), context.scalar(hi)]
+    context.emitter.emit(
+        "copy",
+        operands,
+        flags={"ndim": len(sizes), "log2_bytes": itemsize.bit_length() - 1, "skip": 1},
+        queue=context.store_queue,
+        accesses=[context.access(tile, write=False), Access(space, write=True)],
+        note="store",
+    )
+
+
+def stored_tile(context: Context, value: Value) -> Tile:
+    """The tile of `value`; a scalar that only a register holds is put into a window first."""
+    if value in context.tiles:
+        return context.tiles[value]
+    dtype = value.type.dtype
+    window = context.emitter.window("scalar", dtype.itemsize)
+    tile = Tile(window, Address(window), row_major((), dtype.itemsize))
+    context.emitter.emit(
+        "sts",
+        [SPACE_SRAM, tile.base, context.scalar(value)],
+        flags={"log2_bytes": dtype.itemsize.bit_length() - 1},
+        accesses=[context.access(tile, write=True)],
+    )
+    return tile

@@ -1,0 +1,178 @@
+"""Which values get windows of SRAM, which share one, and in which layout.
+
+Sharing (each only where no other use would see the overwritten value):
+  dot        the product takes the window of its accumulator operand
+  loop       initial value, carried argument, yielded value and result of a loop take one window
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loom_core.codegen.emitter import Address, Operand, Window
+from loom_core.codegen.schedule import VIEWS, VIRTUAL, BlockSchedule, Group, is_integral, on_command_processor
+from loom_core.ir.block import Block
+from loom_core.ir.op import Op
+from loom_core.ir.value import Value
+from loom_core.isa.machine import MachineConfig, acc_shape
+from loom_core.ops import control, matmul, shape
+
+ELEMENT_BYTES_OF_ACCUMULATOR = 4
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A value in SRAM: `base` is its address (a register where a loop switches slots), strides are in bytes."""
+
+    window: Window
+    base: Operand
+    strides: tuple[int, ...]
+    accumulator: bool = False
+    phase: str = ""
+
+
+def row_major(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Byte strides of a dense row-major tile."""
+    strides = [itemsize] * len(sizes)
+    for d in range(len(sizes) - 2, -1, -1):
+        strides[d] = strides[d + 1] * sizes[d + 1]
+    return tuple(strides)
+
+
+def needs_window(value: Value) -> bool:
+    """Whether the value lives in SRAM (and not in ACP registers, or nowhere)."""
+    op = value.defining_op
+    if value.type.is_pointer or isinstance(op, VIRTUAL):
+        return False
+    if op is None or isinstance(op, control.For | control.If):
+        return not (value.type.is_scalar and is_integral(value.type))
+    return not on_command_processor(op)
+
+
+class Sharing:
+    """Classes of values that share a window, built by union where it is proved safe."""
+
+    def __init__(self, schedules: dict[Block, BlockSchedule]) -> None:
+        self._schedules = schedules
+        self._parent: dict[Value, Value] = {}
+        self._members: dict[Value, list[Value]] = {}
+        self.accumulators: set[Value] = set()
+
+    def root(self, value: Value) -> Value:
+        while value in self._parent:
+            value = self._parent[value]
+        return value
+
+    def members(self, value: Value) -> list[Value]:
+        root = self.root(value)
+        return self._members.get(root, [root])
+
+    def same(self, a: Value, b: Value) -> bool:
+        return self.root(a) is self.root(b)
+
+    def is_accumulator(self, value: Value) -> bool:
+        return any(member in self.accumulators for member in self.members(value))
+
+    def _unite(self, a: Value, b: Value) -> None:
+        a, b = self.root(a), self.root(b)
+        if a is b:
+            return
+        members = self.members(a) + self.members(b)
+        self._members.pop(b, None)
+        self._parent[b] = a
+        self._members[a] = members
+
+    def build(self, block: Block) -> None:
+        """Unite what the operations of `block` and of the blocks inside connect."""
+        for op in block.operations:
+            for region in op.regions:
+                self.build(region)
+            if isinstance(op, matmul.Dot):
+                self.accumulators.add(op.result)
+                if op.acc is not None and needs_window(op.acc):
+                    self.accumulators.add(op.acc)
+                    if self._compatible(op.acc, op.result):
+                        self._unite(op.acc, op.result)
+            elif isinstance(op, control.For):
+                self._build_loop(op)
+
+    def _build_loop(self, loop: control.For) -> None:
+        block = loop.regions[0]
+        yields = block.operations[-1].operands
+        for initial, argument, given, result in zip(
+            loop.initial, block.arguments[1:], yields, loop.results, strict=True
+        ):
+            if not needs_window(argument):
+                continue
+            if needs_window(given) and given.parent_block is block and self._compatible(argument, given):
+                self._unite(argument, given)
+            self._unite(argument, result)
+            defined_here = initial.parent_block is loop.parent
+            if defined_here and needs_window(initial) and initial.users == [loop] and not self._loaded(initial):
+                self._unite(argument, initial)
+
+    def _loaded(self, value: Value) -> bool:
+        """Loads may be double-buffered, so their window is their own."""
+        op = value.defining_op
+        return op is not None and op.name == "dma_load"
+
+    # Interference
+
+    def _compatible(self, a: Value, b: Value) -> bool:
+        return all(
+            self._disjoint(x, y) for x in self.members(a) for y in self.members(b) if x.parent_block is y.parent_block
+        )
+
+    def _disjoint(self, a: Value, b: Value) -> bool:
+        """Whether the lives of two values of one block never overlap, or meet in a legal handover."""
+        schedule = self._schedules[a.parent_block]
+        if _born(schedule, a) > _born(schedule, b):
+            a, b = b, a
+        birth = _born(schedule, b)
+        death = max((schedule.position_of(user) for user in _users(a)), default=_born(schedule, a))
+        if death != birth:
+            return death < birth
+        node = schedule.nodes[birth]
+        if isinstance(node, Group):
+            return node.shape == a.type.shape and _read_in_place(a, node)
+        if isinstance(node, control.For):
+            return a in node.initial and a.users == [node]
+        return isinstance(node, matmul.Dot) and node.acc is a and a not in (node.a, node.b)
+
+
+def _born(schedule: BlockSchedule, value: Value) -> int:
+    op = value.defining_op
+    return -1 if op is None else schedule.position[op]
+
+
+def _users(value: Value) -> list[Op]:
+    """Operations that take the value, looking through views."""
+    found: list[Op] = []
+    for user in value.users:
+        if isinstance(user, VIEWS):
+            found += _users(user.results[0])
+        else:
+            found.append(user)
+    return found
+
+
+def _read_in_place(value: Value, group: Group) -> bool:
+    """Whether the group reads the value only at the index that it writes."""
+    direct = [op for op in group.ops if value in op.operands]
+    return all(user in direct for user in _users(value) if user in group.ops) and bool(direct)
+
+
+def tile_of(window: Window, value: Value, machine: MachineConfig, accumulator: bool) -> Tile:
+    """The tile of `value` at the start of `window`."""
+    sizes = value.type.shape
+    if accumulator:
+        columns = acc_shape(machine, sizes[0], sizes[1])[1]
+        strides = (columns * ELEMENT_BYTES_OF_ACCUMULATOR, ELEMENT_BYTES_OF_ACCUMULATOR)
+        return Tile(window, Address(window), strides, True)
+    return Tile(window, Address(window), row_major(sizes, value.type.dtype.itemsize))
+
+
+def uniform_constant(value: Value) -> shape.Constant | None:
+    """The constant that `value` is, or None."""
+    op = value.defining_op
+    return op if isinstance(op, shape.Constant) else None

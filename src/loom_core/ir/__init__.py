@@ -1,0 +1,1 @@
+"""Tile IR: types, operations, blocks, builder, text form, verifier, rewriter."""

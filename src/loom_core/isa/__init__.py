@@ -1,0 +1,1 @@
+"""The command set: machine, command table, encoding, cost, description."""

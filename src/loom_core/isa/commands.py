@@ -1,0 +1,429 @@
+"""The command table: one `CommandSpec` per command, in opcode order.
+
+Encoder, decoder, disassembler, loader checks and docs/isa.md derive from this table. Opcodes are stable: a command is
+added by adding a row with a new number. Opcode 0 is never used, so that a zeroed word is an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Queue(IntEnum):
+    """Queue numbers of the header's queue field."""
+
+    ACP = 0
+    DMA0 = 1
+    DMA1 = 2
+    DMA2 = 3
+    DMA3 = 4
+    MXU = 5
+    SCE = 6
+
+
+QUEUE_COUNT = len(Queue)
+SPACE_SRAM = 0  # space operand of the core's own SRAM; 1.. are HBM bindings
+
+# engine -> queues that accept its commands
+ENGINE_QUEUES: dict[str, tuple[Queue, ...]] = {
+    "acp": (Queue.ACP,),
+    "dma": (Queue.DMA0, Queue.DMA1, Queue.DMA2, Queue.DMA3),
+    "mxu": (Queue.MXU,),
+    "sce": (Queue.SCE, Queue.MXU),  # on MXU exactly when the drain flag is set
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OperandSpec:
+    """One operand word. `role` is what the loader checks and the disassembler shows.
+
+    role: "value" any integer; "bits" an element's bits; "register" number of an ACP register written by the command;
+    "space"; "offset" bytes in the space before it; "target" absolute word index in the stream; "program" word offset
+    in the programs section. Only value, bits, space and offset operands may be registers.
+    """
+
+    name: str
+    role: str = "value"
+    doc: str = ""
+    written: bool = False  # a space that the command writes to
+
+    @property
+    def may_be_register(self) -> bool:
+        return self.role in ("value", "bits", "space", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class OperandGroup:
+    """Operands repeated `count` times: `count` names a flag field, or "streams" (as many as the program has)."""
+
+    count: str
+    members: tuple[OperandSpec | OperandGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlagField:
+    """Bits [lo, lo + bits) of the header's flags; legal values are minimum..maximum; `values` are their names."""
+
+    name: str
+    lo: int
+    bits: int
+    doc: str
+    minimum: int = 0
+    maximum: int = -1  # -1: all that fits in the bits
+    values: tuple[str, ...] = ()
+
+    @property
+    def limit(self) -> int:
+        return self.maximum if self.maximum >= 0 else (1 << self.bits) - 1
+
+    def get(self, flags: int) -> int:
+        return (flags >> self.lo) & ((1 << self.bits) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """One command. `synchronises`: it may carry wait words and a signal token."""
+
+    opcode: int
+    mnemonic: str
+    engine: str
+    operands: tuple[OperandSpec, ...]
+    doc: str
+    groups: tuple[OperandGroup, ...] = ()
+    flags: tuple[FlagField, ...] = ()
+    synchronises: bool = False
+    issue: str = "executed by the ACP at issue"
+
+    def flag(self, name: str) -> FlagField:
+        """The flag field of that name; KeyError if the command has none."""
+        for field in self.flags:
+            if field.name == name:
+                return field
+        raise KeyError(name)
+
+
+NARROW = FlagField(
+    "narrow",
+    0,
+    4,
+    "the result is wrapped to this type, then widened to 64 bits",
+    maximum=7,
+    values=("i64", "i32", "u32", "i16", "u16", "i8", "u8", "bool"),
+)
+_RD = OperandSpec("rd", "register", "destination register")
+_A = OperandSpec("a")
+_B = OperandSpec("b")
+_TARGET = OperandSpec("target", "target", "word index of a command")
+_LOG2_BYTES = "log2 of the element's bytes"
+_QUEUED = "operands are read at issue; the command runs on its queue, in order, after its waits"
+
+
+def _control(opcode: int, mnemonic: str, operands: tuple[OperandSpec, ...], doc: str) -> CommandSpec:
+    return CommandSpec(opcode, mnemonic, "acp", operands, doc)
+
+
+def _scalar(opcode: int, mnemonic: str, operands: tuple[OperandSpec, ...], doc: str) -> CommandSpec:
+    return CommandSpec(opcode, mnemonic, "acp", (_RD, *operands), doc, flags=(NARROW,))
+
+
+def _binary(opcode: int, mnemonic: str, doc: str) -> CommandSpec:
+    return _scalar(opcode, mnemonic, (_A, _B), doc)
+
+
+def _engine(
+    opcode: int,
+    mnemonic: str,
+    engine: str,
+    operands: tuple[OperandSpec, ...],
+    doc: str,
+    groups: tuple[OperandGroup, ...] = (),
+    flags: tuple[FlagField, ...] = (),
+) -> CommandSpec:
+    return CommandSpec(opcode, mnemonic, engine, operands, doc, groups, flags, True, _QUEUED)
+
+
+_CONTROL = (
+    _control(0x01, "halt", (), "The core is done once all its queues are empty."),
+    _control(
+        0x02,
+        "loop",
+        (
+            _RD,
+            OperandSpec("lo"),
+            OperandSpec("hi"),
+            OperandSpec("step"),
+            OperandSpec("end", "target", "word after its endloop"),
+        ),
+        "Counted loop. (step > 0 and lo >= hi) or (step < 0 and lo <= hi): continue at end. Otherwise rd = lo, and "
+        "the body runs; "
+        "hi and step are latched, the loop keeps its own counter (writes to rd do not change the count). Step 0 is a "
+        "fault.",
+    ),
+    _control(
+        0x03,
+        "endloop",
+        (),
+        "Innermost loop: counter += step, rd = counter; inside the bounds: continue after its loop command, else "
+        "leave it. "
+        "A counter that overflows 64 bits leaves the loop.",
+    ),
+    _control(0x04, "jump", (_TARGET,), "Continue at target: forward, in the same loop body."),
+    _control(0x05, "brz", (_A, _TARGET), "Jump if a == 0: forward, in the same loop body."),
+    _control(0x06, "brnz", (_A, _TARGET), "Jump if a != 0: forward, in the same loop body."),
+    _control(
+        0x07,
+        "while",
+        (_TARGET,),
+        "Continue at target: backward, in the same loop body. Each one taken uses one unit of the manifest's "
+        "watchdog budget "
+        "(`while_budget`, one for the whole run of a core); with none left it is a fault.",
+    ),
+    _control(0x08, "trap", (OperandSpec("code", "value", "reported to the host"),), "Stop the run with an error."),
+)
+
+_ARITHMETIC = (
+    _scalar(0x10, "mov", (_A,), "rd = a."),
+    _binary(0x11, "add", "rd = a + b modulo 2^64."),
+    _binary(0x12, "sub", "rd = a - b modulo 2^64."),
+    _binary(0x13, "mul", "rd = a * b modulo 2^64."),
+    _binary(0x14, "div", "rd = a / b truncated; a / 0 = -1; INT64_MIN / -1 = INT64_MIN."),
+    _binary(0x15, "rem", "rd = a - b * div(a, b); a % 0 = a; INT64_MIN % -1 = 0."),
+    _binary(0x16, "fdiv", "rd = floor(a / b); a / 0 = -1; INT64_MIN / -1 = INT64_MIN."),
+    _binary(0x17, "cdiv", "rd = ceil(a / b); a / 0 = -1; INT64_MIN / -1 = INT64_MIN."),
+    _binary(0x18, "min", "rd = signed minimum."),
+    _binary(0x19, "max", "rd = signed maximum."),
+    _binary(0x1A, "and", "rd = a & b."),
+    _binary(0x1B, "or", "rd = a | b."),
+    _binary(0x1C, "xor", "rd = a ^ b."),
+    _binary(0x1D, "shl", "rd = a << b; b outside 0..63 gives 0."),
+    _binary(0x1E, "shr", "rd = a >> b arithmetic; b outside 0..63 gives 0, or -1 for a negative a."),
+    _binary(0x1F, "shru", "rd = a >> b with zeros shifted in; b outside 0..63 gives 0."),
+    _binary(0x20, "eq", "rd = a == b (1 or 0)."),
+    _binary(0x21, "ne", "rd = a != b."),
+    _binary(0x22, "lt", "rd = a < b, signed."),
+    _binary(0x23, "le", "rd = a <= b, signed."),
+    _binary(0x24, "ltu", "rd = a < b, unsigned 64 bits."),
+    _binary(0x25, "leu", "rd = a <= b, unsigned 64 bits."),
+    _scalar(0x26, "sel", (OperandSpec("c"), _A, _B), "rd = a if c != 0 else b."),
+)
+
+_SPACE = OperandSpec("space", "space", "0 SRAM, 1.. HBM binding")
+_OFFSET = OperandSpec("offset", "offset", "bytes")
+
+_SCALAR_MEMORY = (
+    CommandSpec(
+        0x30,
+        "lds",
+        "acp",
+        (_RD, _SPACE, _OFFSET),
+        "rd = the integer in memory, zero or sign extended. The ACP stands still until its waits are met and the "
+        "load is done.",
+        flags=(
+            FlagField("log2_bytes", 0, 3, _LOG2_BYTES, maximum=3),
+            FlagField("signed", 3, 1, "sign extend"),
+        ),
+        synchronises=True,
+    ),
+    CommandSpec(
+        0x31,
+        "sts",
+        "acp",
+        (dataclasses.replace(_SPACE, written=True), _OFFSET, OperandSpec("value")),
+        "Store the low bytes of value. The ACP stands still until its waits are met and the store is done.",
+        flags=(FlagField("log2_bytes", 0, 3, _LOG2_BYTES, maximum=3),),
+        synchronises=True,
+    ),
+)
+
+_COPY_DIM = OperandGroup(
+    "ndim",
+    (
+        OperandSpec("size", "value", "elements"),
+        OperandSpec("src_stride", "value", "bytes"),
+        OperandSpec("dst_stride", "value", "bytes"),
+        OperandSpec("lo", "value", "first valid index"),
+        OperandSpec("hi", "value", "one past the last valid index"),
+    ),
+)
+
+# 0x42..0x4F are kept for gather, scatter, scatter-reduce and the typed panel moves.
+_DMA = (
+    _engine(
+        0x40,
+        "copy",
+        "dma",
+        (
+            OperandSpec("src_space", "space"),
+            OperandSpec("src_off", "offset", "bytes"),
+            OperandSpec("dst_space", "space", written=True),
+            OperandSpec("dst_off", "offset", "bytes"),
+            OperandSpec("fill", "bits", "the fill element"),
+        ),
+        "Strided copy of an ndim box, dimensions outermost first. An element is valid if lo <= index < hi in every "
+        "dimension; only "
+        "valid elements read the source. Any size <= 0: nothing happens. Every touched address is bounds checked.",
+        (_COPY_DIM,),
+        (
+            FlagField("ndim", 0, 3, "dimensions", minimum=1, maximum=5),
+            FlagField("log2_bytes", 3, 2, _LOG2_BYTES),
+            FlagField("skip", 5, 1, "elements that are not valid", values=("fill", "skip")),
+        ),
+    ),
+    _engine(
+        0x41,
+        "pack",
+        "dma",
+        (
+            OperandSpec("src_space", "space"),
+            OperandSpec("src_off", "offset", "bytes"),
+            OperandSpec("dst_off", "offset", "SRAM bytes"),
+            OperandSpec("extent", "value", "rows of A, columns of B"),
+            OperandSpec("depth", "value", "k"),
+            OperandSpec("extent_stride", "value", "bytes"),
+            OperandSpec("depth_stride", "value", "bytes"),
+            OperandSpec("ext_lo"),
+            OperandSpec("ext_hi"),
+            OperandSpec("k_lo"),
+            OperandSpec("k_hi"),
+            OperandSpec("fill", "bits", "the fill element"),
+        ),
+        "Move a matrix operand into panel layout. Elements outside [ext_lo, ext_hi) x [k_lo, k_hi) are `fill`; rows "
+        "or columns that "
+        "pad the extent to a whole panel are zero. A zero extent or depth: nothing happens.",
+        flags=(
+            FlagField("side", 0, 1, "operand of the product", values=("a", "b")),
+            FlagField("log2_bytes", 3, 2, _LOG2_BYTES + " (2 in this version)", minimum=2, maximum=2),
+        ),
+    ),
+)
+
+_M_N = (OperandSpec("m"), OperandSpec("n"))
+
+# 0x53..0x5F are kept for the other operand types and for coded weights (lut2/3/4/8, trit5, trit5-lut3, int3, binary).
+_MXU = (
+    _engine(
+        0x50,
+        "matmul",
+        "mxu",
+        (
+            OperandSpec("acc_off", "offset", "SRAM bytes"),
+            OperandSpec("a_off", "offset", "SRAM bytes"),
+            OperandSpec("b_off", "offset", "SRAM bytes"),
+            *_M_N,
+            OperandSpec("k"),
+        ),
+        "acc[m, n] += a . b. For each pass of pass_depth k: t = +0; t = fma(a, b, t), k ascending; acc = acc + t. "
+        "Any extent <= 0: "
+        "nothing happens.",
+    ),
+    _engine(
+        0x51,
+        "accfill",
+        "mxu",
+        (OperandSpec("acc_off", "offset", "SRAM bytes"), *_M_N, OperandSpec("bits", "bits", "the element")),
+        "Every element of the padded accumulator tile = bits.",
+    ),
+    _engine(
+        0x52,
+        "accload",
+        "mxu",
+        (
+            OperandSpec("acc_off", "offset", "SRAM bytes"),
+            OperandSpec("src_off", "offset", "SRAM bytes"),
+            *_M_N,
+            OperandSpec("src_row_stride", "value", "bytes"),
+            OperandSpec("src_col_stride", "value", "bytes"),
+        ),
+        "acc[m, n] = a 4-byte tile in SRAM; the padding becomes zero.",
+    ),
+)
+
+_SCE = (
+    _engine(
+        0x60,
+        "program",
+        "sce",
+        (OperandSpec("program", "program", "word offset in the programs section"),),
+        "Run an SCE program over an iteration space. Its `fold` innermost dimensions are the ones that reductions "
+        "fold. Any size "
+        "<= 0: nothing happens.",
+        (
+            OperandGroup("ndim", (OperandSpec("size", "value", "elements"),)),
+            OperandGroup(
+                "streams",
+                (
+                    OperandSpec("base", "value", "SRAM bytes, scalar bits or first iota value"),
+                    OperandGroup("ndim", (OperandSpec("stride", "value", "bytes, or iota steps"),)),
+                ),
+            ),
+        ),
+        (
+            FlagField("ndim", 0, 3, "dimensions", minimum=1, maximum=4),
+            FlagField("fold", 3, 3, "trailing dimensions folded by reductions", maximum=4),
+            FlagField("drain", 6, 1, "issued on the MXU queue; streams may touch accumulators"),
+        ),
+    ),
+)
+
+ALL_COMMANDS: tuple[CommandSpec, ...] = (*_CONTROL, *_ARITHMETIC, *_SCALAR_MEMORY, *_DMA, *_MXU, *_SCE)
+COMMANDS: dict[str, CommandSpec] = {spec.mnemonic: spec for spec in ALL_COMMANDS}
+BY_OPCODE: dict[int, CommandSpec] = {spec.opcode: spec for spec in ALL_COMMANDS}
+
+# Plain integers for compiled code: numba freezes module-level ints.
+OP_HALT = 0x01
+OP_LOOP = 0x02
+OP_ENDLOOP = 0x03
+OP_JUMP = 0x04
+OP_BRZ = 0x05
+OP_BRNZ = 0x06
+OP_WHILE = 0x07
+OP_TRAP = 0x08
+OP_MOV = 0x10
+OP_ADD = 0x11
+OP_SUB = 0x12
+OP_MUL = 0x13
+OP_DIV = 0x14
+OP_REM = 0x15
+OP_FDIV = 0x16
+OP_CDIV = 0x17
+OP_MIN = 0x18
+OP_MAX = 0x19
+OP_AND = 0x1A
+OP_OR = 0x1B
+OP_XOR = 0x1C
+OP_SHL = 0x1D
+OP_SHR = 0x1E
+OP_SHRU = 0x1F
+OP_EQ = 0x20
+OP_NE = 0x21
+OP_LT = 0x22
+OP_LE = 0x23
+OP_LTU = 0x24
+OP_LEU = 0x25
+OP_SEL = 0x26
+OP_LDS = 0x30
+OP_STS = 0x31
+OP_COPY = 0x40
+OP_PACK = 0x41
+OP_MATMUL = 0x50
+OP_ACCFILL = 0x51
+OP_ACCLOAD = 0x52
+OP_PROGRAM = 0x60
+
+# Header word: field -> (lowest bit, bits). Word 1 is the register mask; operands and waits follow.
+HEADER_FIELDS: dict[str, tuple[int, int]] = {
+    "opcode": (0, 8),
+    "length": (8, 8),
+    "queue": (16, 4),
+    "waits": (20, 4),
+    "flags": (24, 8),
+    "signal": (32, 16),
+    "operands": (48, 16),
+}
+HEADER_WORDS = 2
+MAX_COMMAND_WORDS = 255
+MAX_WAITS = 15
+MASKED_OPERANDS = 64  # operands from this one on are immediates: the register mask is one word
+LOOP_DEPTH = 16

@@ -1,0 +1,338 @@
+"""What a command costs, in cycles and bytes: the one place from which every cycle figure comes.
+
+Each function is plain integer Python that numba compiles as it stands (int64, //, comparisons, no calls), so that the
+cycle model runs inside the simulator's interpreter, and callable from Python with NumPy arrays or lists. All have the
+signature
+
+    cost(operands, flags, programs, constants) -> (occupancy, latency, hbm_bytes, sram_bytes)
+
+operands: register operands already replaced; flags: the header's byte; programs: the words of the programs section;
+constants: `cost_constants(machine)`; all int64. `occupancy`: cycles for which the queue (for ACP commands: the ACP)
+cannot begin its next command, with all of the bandwidth to itself; `latency`: further cycles until the result is there
+and tokens are signalled; `hbm_bytes`, `sram_bytes`: traffic, for the model of shared bandwidth. A command that moves or
+computes nothing costs its start-up alone.
+
+Formulas:
+- ACP: `acp_scalar_cycles` a scalar command, `acp_issue_cycles` to issue a queued one, lds and sts `acp_memory_cycles`,
+  and `hbm_latency` more for HBM.
+- DMA: a side's traffic is its bytes, in contiguous runs of at least `dma_min_burst` bytes. Occupancy is the larger of
+  HBM traffic over HBM bytes per cycle and SRAM traffic over SRAM bytes per cycle, + `dma_descriptor_cycles`; latency
+  `hbm_latency` if a side is in HBM.
+- MXU: the array holds mxu_rows x mxu_cols weights, so matmul streams m rows ceil(k / rows) * ceil(n / cols) times,
+  each taking `mxu_fp32_divisor` cycles; the fill latency comes after. accfill and accload: accumulator bytes over SRAM
+  bytes per cycle.
+- SCE: the larger of (elements * slots of the body + leading elements * slots of the tail) / `sce_lanes` and SRAM
+  traffic over SRAM bytes per cycle, + `sce_startup_cycles`. A stream moves each element that it addresses once:
+  dimensions of stride 0 are free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from loom_core.isa.commands import ALL_COMMANDS
+from loom_core.isa.sce import (
+    ALL_SCE_OPS,
+    OPERAND_STREAM,
+    SLOT_NAMES,
+    STREAM_LOAD,
+    STREAM_STORE,
+)
+
+if TYPE_CHECKING:
+    from loom_core.isa.machine import MachineConfig
+
+Cost: TypeAlias = tuple[int, int, int, int]
+CostFunction: TypeAlias = Callable[[Any, int, Any, Any], Cost]
+
+# Indices into the vector of `cost_constants`.
+C_HBM_BYTES_PER_CYCLE: Final = 0
+C_HBM_LATENCY: Final = 1
+C_SRAM_BYTES_PER_CYCLE: Final = 2
+C_DMA_DESCRIPTOR: Final = 3
+C_DMA_MIN_BURST: Final = 4
+C_MXU_ROWS: Final = 5
+C_MXU_COLS: Final = 6
+C_MXU_FP32_DIVISOR: Final = 7
+C_MXU_FILL: Final = 8
+C_PANEL_ROWS: Final = 9
+C_PANEL_COLS: Final = 10
+C_PANEL_ELEMENT_BYTES: Final = 11
+C_SCE_LANES: Final = 12
+C_SCE_STARTUP: Final = 13
+C_ACP_SCALAR: Final = 14
+C_ACP_ISSUE: Final = 15
+C_ACP_MEMORY: Final = 16
+# From here, indexed by SCE opcode: slots << 8 | operand count << 1 | is a reduction.
+C_SCE_OPS: Final = 32
+_SCE_OPCODES: Final = 0x1000
+
+_MACHINE_FIELDS: Final = (
+    (C_HBM_BYTES_PER_CYCLE, "hbm_bytes_per_cycle"),
+    (C_HBM_LATENCY, "hbm_latency"),
+    (C_SRAM_BYTES_PER_CYCLE, "sram_bytes_per_cycle"),
+    (C_DMA_DESCRIPTOR, "dma_descriptor_cycles"),
+    (C_DMA_MIN_BURST, "dma_min_burst"),
+    (C_MXU_ROWS, "mxu_rows"),
+    (C_MXU_COLS, "mxu_cols"),
+    (C_MXU_FP32_DIVISOR, "mxu_fp32_divisor"),
+    (C_MXU_FILL, "mxu_fill_latency"),
+    (C_PANEL_ROWS, "panel_rows"),
+    (C_PANEL_COLS, "panel_cols"),
+    (C_PANEL_ELEMENT_BYTES, "panel_element_bytes"),
+    (C_SCE_LANES, "sce_lanes"),
+    (C_SCE_STARTUP, "sce_startup_cycles"),
+    (C_ACP_SCALAR, "acp_scalar_cycles"),
+    (C_ACP_ISSUE, "acp_issue_cycles"),
+    (C_ACP_MEMORY, "acp_memory_cycles"),
+)
+
+
+def cost_constants(machine: MachineConfig) -> npt.NDArray[np.int64]:
+    """The machine's numbers as the int64 vector that the cost functions take."""
+    constants = np.zeros(C_SCE_OPS + _SCE_OPCODES, np.int64)
+    for index, field in _MACHINE_FIELDS:
+        constants[index] = getattr(machine, field)
+    for op in ALL_SCE_OPS:
+        slots = getattr(machine, f"sce_{SLOT_NAMES[op.slot_class]}_slots")
+        constants[C_SCE_OPS + op.opcode] = slots << 8 | len(op.operands) << 1 | int(op.is_reduction)
+    return constants
+
+
+def cost_scalar(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Control flow and arithmetic of the ACP."""
+    return constants[C_ACP_SCALAR], 0, 0, 0
+
+
+def cost_lds(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Scalar load; the ACP stands still for the whole of it."""
+    size = 1 << (flags & 7)
+    if operands[1] != 0:
+        return constants[C_ACP_MEMORY] + constants[C_HBM_LATENCY], 0, max(size, constants[C_DMA_MIN_BURST]), 0
+    return constants[C_ACP_MEMORY], 0, 0, size
+
+
+def cost_sts(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Scalar store; the ACP stands still for the whole of it."""
+    size = 1 << (flags & 7)
+    if operands[0] != 0:
+        return constants[C_ACP_MEMORY] + constants[C_HBM_LATENCY], 0, max(size, constants[C_DMA_MIN_BURST]), 0
+    return constants[C_ACP_MEMORY], 0, 0, size
+
+
+def cost_copy(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Strided copy; a dimension's five operands are size, source stride, destination stride, lo, hi."""
+    ndim = flags & 7
+    element = 1 << (flags >> 3 & 3)
+    skip = flags >> 5 & 1
+    total = element
+    valid = element
+    for d in range(ndim):
+        size = operands[5 + 5 * d]
+        lo = max(operands[8 + 5 * d], 0)
+        hi = min(operands[9 + 5 * d], size)
+        total *= max(size, 0)
+        valid *= max(hi - lo, 0)
+    # Contiguous runs: from the innermost dimension outwards, for as long as the stride continues the run and whole
+    # rows move.
+    src_run = element
+    dst_run = element
+    src_open = True
+    dst_open = True
+    for back in range(ndim):
+        at = 5 + 5 * (ndim - 1 - back)
+        size = operands[at]
+        extent = max(min(operands[at + 4], size) - max(operands[at + 3], 0), 0)
+        moved = extent if skip == 1 else size
+        src_open = src_open and operands[at + 1] == src_run
+        dst_open = dst_open and operands[at + 2] == dst_run
+        if src_open:
+            src_run *= max(extent, 1)
+        if dst_open:
+            dst_run *= max(moved, 1)
+        src_open = src_open and extent == size
+        dst_open = dst_open and moved == size
+    written = valid if skip == 1 else total
+    burst = constants[C_DMA_MIN_BURST]
+    src_bytes = valid // src_run * max(src_run, burst)
+    dst_bytes = written // dst_run * max(dst_run, burst)
+    hbm = 0
+    sram = 0
+    latency = 0
+    if operands[0] != 0:
+        hbm += src_bytes
+        latency = constants[C_HBM_LATENCY]
+    else:
+        sram += src_bytes
+    if operands[2] != 0:
+        hbm += dst_bytes
+        latency = constants[C_HBM_LATENCY]
+    else:
+        sram += dst_bytes
+    per_hbm = constants[C_HBM_BYTES_PER_CYCLE]
+    per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+    busy = max((hbm + per_hbm - 1) // per_hbm, (sram + per_sram - 1) // per_sram)
+    return busy + constants[C_DMA_DESCRIPTOR], latency, hbm, sram
+
+
+def cost_pack(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Move into panel layout: reads the valid box of the source, writes whole panels."""
+    element = 1 << (flags >> 3 & 3)
+    extent = max(operands[3], 0)
+    depth = max(operands[4], 0)
+    rows = max(min(operands[8], extent) - max(operands[7], 0), 0)
+    columns = max(min(operands[10], depth) - max(operands[9], 0), 0)
+    read = rows * columns * element
+    run = element
+    if operands[6] == element:
+        run = element * max(columns, 1)
+        if operands[5] == run and columns == depth:
+            run *= max(rows, 1)
+    elif operands[5] == element:
+        run = element * max(rows, 1)
+        if operands[6] == run and rows == extent:
+            run *= max(columns, 1)
+    read = read // run * max(run, constants[C_DMA_MIN_BURST])
+    multiple = constants[C_PANEL_COLS] if flags & 1 else constants[C_PANEL_ROWS]
+    sram = (extent + multiple - 1) // multiple * multiple * depth * constants[C_PANEL_ELEMENT_BYTES]
+    hbm = 0
+    latency = 0
+    if operands[0] != 0:
+        hbm = read
+        latency = constants[C_HBM_LATENCY]
+    else:
+        sram += read
+    per_hbm = constants[C_HBM_BYTES_PER_CYCLE]
+    per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+    busy = max((hbm + per_hbm - 1) // per_hbm, (sram + per_sram - 1) // per_sram)
+    return busy + constants[C_DMA_DESCRIPTOR], latency, hbm, sram
+
+
+def cost_matmul(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Weight-stationary array, f32 operands."""
+    m = max(operands[3], 0)
+    n = max(operands[4], 0)
+    k = max(operands[5], 0)
+    rows = constants[C_MXU_ROWS]
+    columns = constants[C_MXU_COLS]
+    tiles = (k + rows - 1) // rows * ((n + columns - 1) // columns)
+    busy = tiles * m * constants[C_MXU_FP32_DIVISOR]
+    read = (tiles * m * rows + k * n) * constants[C_PANEL_ELEMENT_BYTES]
+    return busy, constants[C_MXU_FILL], 0, read
+
+
+def cost_accfill(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Write a whole padded accumulator."""
+    panel_rows = constants[C_PANEL_ROWS]
+    panel_cols = constants[C_PANEL_COLS]
+    rows = (max(operands[1], 0) + panel_rows - 1) // panel_rows * panel_rows
+    columns = (max(operands[2], 0) + panel_cols - 1) // panel_cols * panel_cols
+    sram = rows * columns * 4
+    per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+    return (sram + per_sram - 1) // per_sram, 0, 0, sram
+
+
+def cost_accload(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Read a tile, write a whole padded accumulator."""
+    panel_rows = constants[C_PANEL_ROWS]
+    panel_cols = constants[C_PANEL_COLS]
+    m = max(operands[2], 0)
+    n = max(operands[3], 0)
+    rows = (m + panel_rows - 1) // panel_rows * panel_rows
+    columns = (n + panel_cols - 1) // panel_cols * panel_cols
+    sram = (rows * columns + m * n) * 4
+    per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+    return (sram + per_sram - 1) // per_sram, 0, 0, sram
+
+
+def cost_program(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """SCE program; its words are read from the programs section. The program must have passed `check_program`."""
+    ndim = flags & 7
+    fold = flags >> 3 & 7
+    offset = operands[0]
+    n_streams = int(programs[offset]) & 0xFFFF
+    n_instructions = int(programs[offset]) >> 16 & 0xFFFF
+    leading = 1
+    total = 1
+    for d in range(ndim):
+        size = max(operands[1 + d], 0)
+        total *= size
+        if d < ndim - fold:
+            leading *= size
+    first = offset + 1 + n_streams
+    body = 0
+    tail = 0
+    reduced_registers = 0
+    reduced_streams = 0
+    in_tail = False
+    for i in range(n_instructions):
+        word = int(programs[first + i])
+        entry = constants[C_SCE_OPS + (word & 0xFFF)]
+        for j in range(entry >> 1 & 0x7F):
+            source = word >> (24 + 8 * j) & 0xFF
+            if source < OPERAND_STREAM:
+                in_tail = in_tail or (reduced_registers >> source & 1) == 1
+            elif in_tail:
+                reduced_streams |= 1 << (source - OPERAND_STREAM)
+        dst = word >> 16 & 0xFF
+        reduced = in_tail or (entry & 1) == 1
+        if in_tail:
+            tail += entry >> 8
+        else:
+            body += entry >> 8
+        if dst >= OPERAND_STREAM:
+            if reduced:
+                reduced_streams |= 1 << (dst - OPERAND_STREAM)
+        elif reduced:
+            reduced_registers |= 1 << dst
+        else:
+            reduced_registers &= ~(1 << dst)
+    sram = 0
+    for s in range(n_streams):
+        word = int(programs[offset + 1 + s])
+        kind = word & 0xFF
+        if kind in (STREAM_LOAD, STREAM_STORE):
+            dims = ndim - fold if (reduced_streams >> s & 1) == 1 else ndim
+            moved = 1 << (word >> 8 & 0xFF)
+            for d in range(dims):
+                size = max(operands[1 + d], 0)
+                if size == 0 or operands[2 + ndim + s * (1 + ndim) + d] != 0:
+                    moved *= size
+            sram += moved
+    if total == 0:
+        sram = 0
+        leading = 0
+    lanes = constants[C_SCE_LANES]
+    per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+    busy = max((total * body + leading * tail + lanes - 1) // lanes, (sram + per_sram - 1) // per_sram)
+    return busy + constants[C_SCE_STARTUP], 0, 0, sram
+
+
+_BY_MNEMONIC: Final[dict[str, CostFunction]] = {
+    "lds": cost_lds,
+    "sts": cost_sts,
+    "copy": cost_copy,
+    "pack": cost_pack,
+    "matmul": cost_matmul,
+    "accfill": cost_accfill,
+    "accload": cost_accload,
+    "program": cost_program,
+}
+COST_FUNCTIONS: Final[dict[int, CostFunction]] = {
+    spec.opcode: _BY_MNEMONIC.get(spec.mnemonic, cost_scalar)
+    for spec in ALL_COMMANDS
+    if spec.mnemonic in _BY_MNEMONIC or spec.engine == "acp"
+}
+"""Opcode -> cost function, for every command (a test holds it complete)."""
+
+
+def command_cost(
+    opcode: int, operands: Sequence[int], flags: int, programs: Sequence[int], constants: npt.NDArray[np.int64]
+) -> Cost:
+    """Cost of one command with plain operands, as Python integers: for tools and compiler heuristics."""
+    occupancy, latency, hbm, sram = COST_FUNCTIONS[opcode](operands, flags, programs, constants)
+    return int(occupancy), int(latency), int(hbm), int(sram)

@@ -1,0 +1,156 @@
+"""What an object file holds, as values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Literal, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from loom_core.base.dtype import ALL
+from loom_core.isa.machine import MachineConfig
+
+_DTYPE_NAMES = frozenset(dtype.name for dtype in ALL)
+
+
+class AbiArg(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One kernel argument.
+
+    `slot`: of a scalar, the ACP register that it is preloaded to; of a buffer, its binding, the space number 1..n that
+    commands use. `dtype`: element type's name. `read`, `written`: what the kernel may do with a buffer.
+    """
+
+    name: str
+    kind: Literal["buffer", "scalar"]
+    dtype: str
+    slot: int
+    read: bool = True
+    written: bool = False
+
+
+class Abi(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a kernel is called. `grid_registers`: registers that hold the grid's size in x, y, z.
+
+    `sram_bytes_used`: SRAM that the commands address, per core. `noalias`: pairs of bindings whose memory must not
+    overlap.
+    """
+
+    args: tuple[AbiArg, ...] = ()
+    grid_registers: tuple[int, int, int] = (0, 1, 2)
+    sram_bytes_used: int = 0
+    noalias: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def buffers(self) -> tuple[AbiArg, ...]:
+        """Buffer arguments; the i-th has binding i + 1."""
+        return tuple(arg for arg in self.args if arg.kind == "buffer")
+
+    @property
+    def scalars(self) -> tuple[AbiArg, ...]:
+        return tuple(arg for arg in self.args if arg.kind == "scalar")
+
+    @property
+    def constants_space(self) -> int:
+        """Space number of the constants section: the one after the buffers."""
+        return len(self.buffers) + 1
+
+
+class SourceEntry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Source of the command at word index `word`; line and column as in `Location`, `note` what it is part of."""
+
+    word: int
+    file: str
+    line: int
+    column: int = -1
+    function: str = ""
+    note: str = ""
+
+
+class LoopRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A loop and its witness: word range [word, end), and as text its variable, bounds, step and carried types."""
+
+    word: int
+    end: int
+    variable: str = ""
+    lo: str = ""
+    hi: str = ""
+    step: str = ""
+    carried: tuple[str, ...] = ()
+
+
+class Symbol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A name for a range of a section: bytes in constants, words in commands and programs."""
+
+    name: str
+    section: str
+    offset: int
+    length: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LoomObject:
+    """A compiled kernel. commands, programs: 1-D uint64 words; constants: the constants space; manifest: JSON values.
+
+    Manifest keys that loaders read: `while_budget`, the watchdog budget of `while` commands (an integer >= 1).
+    """
+
+    commands: npt.NDArray[np.uint64]
+    programs: npt.NDArray[np.uint64] = dataclasses.field(default_factory=lambda: np.zeros(0, np.uint64))
+    constants: bytes = b""
+    abi: Abi = dataclasses.field(default_factory=Abi)
+    sourcemap: tuple[SourceEntry, ...] = ()
+    loops: tuple[LoopRecord, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    manifest: dict[str, Any] = dataclasses.field(default_factory=dict)
+    machine: MachineConfig = dataclasses.field(kw_only=True)
+
+    @property
+    def spaces(self) -> int:
+        """Number of HBM spaces: the buffers, and one more where there are constants."""
+        return len(self.abi.buffers) + bool(self.constants)
+
+    @property
+    def writable(self) -> frozenset[int]:
+        """HBM spaces that commands may write to: the buffers declared as written, never the constants."""
+        return frozenset(arg.slot for arg in self.abi.buffers if arg.written)
+
+    @property
+    def while_budget(self) -> int:
+        """Watchdog budget of `while` commands; 0 if the manifest gives none."""
+        budget = self.manifest.get("while_budget", 0)
+        return budget if type(budget) is int else 0
+
+
+T = TypeVar("T", int, str)
+
+
+def _repeated(values: list[T]) -> list[T]:
+    return sorted(value for value, count in Counter(values).items() if count > 1)
+
+
+def abi_faults(abi: Abi, machine: MachineConfig) -> Iterator[str]:
+    """What is wrong with an ABI on a machine, in words; nothing if it is sound."""
+    names = [arg.name for arg in abi.args]
+    for name in _repeated(names):
+        yield f"two arguments are called {name!r}"
+    for arg in abi.args:
+        if arg.dtype not in _DTYPE_NAMES:
+            yield f"argument {arg.name!r} has unknown type {arg.dtype!r}"
+    for number, arg in enumerate(abi.buffers, 1):
+        if arg.slot != number:
+            yield f"buffer {arg.name!r} has binding {arg.slot}, its place makes it {number}"
+    registers = [*abi.grid_registers, *(arg.slot for arg in abi.scalars)]
+    for register in registers:
+        if not 0 <= register < machine.acp_registers:
+            yield f"register {register} is not one of the machine's {machine.acp_registers}"
+    for register in _repeated(registers):
+        yield f"register {register} is preloaded twice"
+    if not 0 <= abi.sram_bytes_used <= machine.sram_bytes:
+        yield f"{abi.sram_bytes_used} bytes of SRAM used, the machine has {machine.sram_bytes}"
+    for pair in abi.noalias:
+        if pair[0] == pair[1] or not all(1 <= binding <= len(abi.buffers) for binding in pair):
+            yield f"noalias pair {pair} does not name two bindings"

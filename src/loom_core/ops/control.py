@@ -1,0 +1,102 @@
+"""Program position and structured control flow."""
+
+from __future__ import annotations
+
+from loom_core.base.dtype import bool_, i32
+from loom_core.ir.op import Op, attribute, operand, variadic_operand
+from loom_core.ir.types import TileType
+
+
+class ProgramId(Op):
+    """Index of this program along grid dimension `axis` (0, 1, 2), i32."""
+
+    name = "program_id"
+    axis = attribute()
+
+    def infer(self) -> tuple[TileType, ...]:
+        return (TileType(i32),)
+
+
+class NumPrograms(Op):
+    """Size of grid dimension `axis` (0, 1, 2), i32."""
+
+    name = "num_programs"
+    axis = attribute()
+
+    def infer(self) -> tuple[TileType, ...]:
+        return (TileType(i32),)
+
+
+class For(Op):
+    """Counted loop: block(i, carried...) for i = lower, lower + step, ... while below (step > 0) or above upper.
+
+    The block's arguments are the induction variable and the carried values; its `yield` gives their next values. The
+    results are the carried values after the last iteration (the initial ones where there is none).
+    """
+
+    name = "for"
+    pure = False
+    region_count = 1
+    lower = operand()
+    upper = operand()
+    step = operand()
+    initial = variadic_operand()
+
+    def infer(self) -> tuple[TileType, ...]:
+        return tuple(value.type for value in self.initial)
+
+    def verify(self) -> str | None:
+        if not (self.lower.type == self.upper.type == self.step.type):
+            return f"bounds differ: {self.lower.type}, {self.upper.type}, {self.step.type}"
+        types = [self.lower.type, *(value.type for value in self.initial)]
+        arguments = [value.type for value in self.regions[0].arguments]
+        if types != arguments:
+            return "the block's arguments do not match the bounds and initial values"
+        return verify_yield(self, types[1:])
+
+
+class If(Op):
+    """Runs the first block where `condition` (scalar bool) holds, else the second; both yield the results."""
+
+    name = "if"
+    pure = False
+    region_count = 2
+    condition = operand()
+    types = attribute(())
+
+    def infer(self) -> tuple[TileType, ...]:
+        return tuple(self.types)
+
+    def verify(self) -> str | None:
+        if self.condition.type != TileType(bool_):
+            return f"the condition is {self.condition.type}, a scalar bool is needed"
+        return verify_yield(self, list(self.types))
+
+
+class Yield(Op):
+    """Ends a block of a loop or branch with the values it gives."""
+
+    name = "yield"
+    pure = False
+    terminator = True
+    values = variadic_operand()
+
+
+class Return(Op):
+    """Ends a kernel."""
+
+    name = "return"
+    pure = False
+    terminator = True
+
+
+def verify_yield(op: Op, types: list[TileType]) -> str | None:
+    """Every block of `op` ends in a yield of `types`."""
+    for region in op.regions:
+        last = region.terminator
+        if not isinstance(last, Yield):
+            return "a block does not end in a yield"
+        given = [value.type for value in last.operands]
+        if given != types:
+            return f"yields {', '.join(map(str, given)) or 'nothing'}, needs {', '.join(map(str, types)) or 'nothing'}"
+    return None

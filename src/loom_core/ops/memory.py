@@ -1,0 +1,132 @@
+"""Access to device memory through pointers and tiles of pointers."""
+
+from __future__ import annotations
+
+from loom_core.base.dtype import bool_
+from loom_core.ir.op import Op, attribute, operand, optional_operand, variadic_operand
+from loom_core.ir.types import TileType
+from loom_core.ir.value import Value
+
+
+class AddPointer(Op):
+    """pointer + offset, the offset an integer that counts pointees; shapes are equal."""
+
+    name = "addptr"
+    pointer = operand()
+    offset = operand()
+
+    def infer(self) -> tuple[TileType, ...]:
+        return (self.pointer.type,)
+
+    def verify(self) -> str | None:
+        if not self.pointer.type.is_pointer:
+            return f"{self.pointer.type} is no pointer"
+        if self.offset.type.is_pointer or self.offset.type.dtype.kind not in ("int", "uint"):
+            return f"offset is {self.offset.type}, an integer is needed"
+        if self.pointer.type.shape != self.offset.type.shape:
+            return f"shapes differ: {self.pointer.type} and {self.offset.type}"
+        return None
+
+
+class Load(Op):
+    """Elements read where `mask` (bool, same shape) holds, else `other` (0 where absent)."""
+
+    name = "load"
+    pure = False
+    pointer = operand()
+    mask = optional_operand()
+    other = optional_operand()
+
+    def infer(self) -> tuple[TileType, ...]:
+        return (self.pointer.type.with_element(self.pointer.type.pointee),)
+
+    def verify(self) -> str | None:
+        if self.mask is None and self.other is not None:
+            return "`other` needs a mask"
+        return verify_mask(self) or (
+            f"other is {self.other.type}, {self.result.type} is needed"
+            if self.other is not None and self.other.type != self.result.type
+            else None
+        )
+
+
+class Store(Op):
+    """Writes `value` where `mask` holds."""
+
+    name = "store"
+    pure = False
+    pointer = operand()
+    value = operand()
+    mask = optional_operand()
+
+    def verify(self) -> str | None:
+        if self.value.type != self.pointer.type.with_element(self.pointer.type.pointee):
+            return f"stores {self.value.type} through {self.pointer.type}"
+        return verify_mask(self)
+
+
+def verify_mask(op: Op) -> str | None:
+    """The mask, where there is one, is a bool tile of the pointer's shape."""
+    mask = op.mask  # type: ignore[attr-defined]
+    pointer = op.pointer  # type: ignore[attr-defined]
+    if mask is not None and mask.type != pointer.type.with_element(bool_):
+        return f"mask is {mask.type}, {pointer.type.with_element(bool_)} is needed"
+    return None
+
+
+class StridedAccess(Op):
+    """Family base of accesses whose addresses are affine: what one DMA descriptor can express.
+
+    Element (i0, i1, ...) of the tile is at `base` + `offset` + sum of stride_d * i_d, all i64 scalars in bytes. It is
+    valid where lo_d <= i_d < hi_d for every dimension d. `bounds` holds, for each dimension, stride, lo and hi; a
+    scalar has them for one dimension of size 1.
+    """
+
+    pure = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    @property
+    def dimensions(self) -> list[tuple[Value, Value, Value]]:
+        """(stride, lo, hi) of each dimension."""
+        bounds: list[Value] = self.bounds  # type: ignore[attr-defined]
+        return list(zip(bounds[0::3], bounds[1::3], bounds[2::3], strict=True))
+
+    def verify(self) -> str | None:
+        if len(self.bounds) != 3 * max(1, len(self.shape)):  # type: ignore[attr-defined]
+            return f"a tile of shape {self.shape} needs stride, lo and hi of each dimension"
+        return None
+
+
+class DmaLoad(StridedAccess):
+    """A tile read from device memory; invalid elements are `fill` (0 where absent)."""
+
+    name = "dma_load"
+    base = operand()
+    offset = operand()
+    fill = optional_operand()
+    bounds = variadic_operand()
+    tile_shape = attribute()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.tile_shape)
+
+    def infer(self) -> tuple[TileType, ...]:
+        return (TileType(self.base.type.pointee, self.tile_shape),)
+
+
+class DmaStore(StridedAccess):
+    """A tile written to device memory; invalid elements are skipped."""
+
+    name = "dma_store"
+    base = operand()
+    offset = operand()
+    value = operand()
+    bounds = variadic_operand()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.value.type.shape)

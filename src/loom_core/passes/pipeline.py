@@ -1,0 +1,23 @@
+"""The order of the passes, as a list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loom_core.ir.block import Function
+from loom_core.passes.fold_dot import fold_dot_accumulator
+from loom_core.passes.lower_addresses import lower_addresses
+from loom_core.passes.materialize import materialize
+from loom_core.passes.simplify import hoist_invariants, simplify
+
+Pass = Callable[[Function], Function]
+
+PIPELINE: tuple[Pass, ...] = (
+    simplify,
+    fold_dot_accumulator,
+    lower_addresses,
+    simplify,
+    hoist_invariants,
+    simplify,
+    materialize,
+)

@@ -1,0 +1,1 @@
+"""The command-line tools and the generators of the documents: the top layer."""

@@ -1,0 +1,55 @@
+"""Diagnostics of the command-line tools (LOOM-K1xx)."""
+
+from __future__ import annotations
+
+from loom_core.base.diagnostics import UserError
+
+
+class BadUsage(UserError):
+    """What the command line asks for cannot be done with the files given; the tools leave with exit code 2."""
+
+
+class UnreadableFile(BadUsage):
+    code = "LOOM-K101"
+    template = "the file cannot be read: {reason}"
+
+
+class BadArgument(BadUsage):
+    code = "LOOM-K102"
+    template = "--arg {text}: {reason}"
+    hint = "write x=f32[1024,64] for a buffer, or n=1024 for a scalar"
+
+
+class MissingArgument(BadUsage):
+    code = "LOOM-K103"
+    template = "no value for argument {name} ({kind} of {dtype})"
+    hint = "put an array called {name} into the --inputs file, or say --arg {example}"
+
+
+class UnknownArgument(BadUsage):
+    code = "LOOM-K104"
+    template = "the object has no argument called {name}"
+    hint = "its arguments are: {known}"
+
+
+class WrongArgument(BadUsage):
+    code = "LOOM-K105"
+    template = "argument {name} is a {kind} of {expected}, but was given {given}"
+    hint = "convert the array before it is saved"
+
+
+class BadGrid(BadUsage):
+    code = "LOOM-K106"
+    template = "--grid {text}: {reason}"
+    hint = "write one to three positive numbers, as in --grid 8 or --grid 4,2,1"
+
+
+class NotInTheSourceTree(BadUsage):
+    code = "LOOM-K107"
+    template = "{path} is not Loom's source tree; the documents are written there"
+    hint = "run it from a checkout, or name a folder with --out"
+
+
+class UnwritableFile(BadUsage):
+    code = "LOOM-K108"
+    template = "the file cannot be written: {reason}"

@@ -1,0 +1,114 @@
+"""`python -m loom_core.tools.docs`: writes the documents that are generated from tables into docs/."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from loom_core.base.diagnostics import CODE_RANGES, INTERNAL_PACKAGES, LoomError, catalogue
+from loom_core.base.knobs import all_knobs
+from loom_core.isa.manual import isa_markdown
+from loom_core.tools.diagnostics import NotInTheSourceTree
+
+SOURCES: Final = Path(__file__).resolve().parents[2]
+_DECLARES_A_CODE: Final = re.compile(r'^ +code\b.*= "LOOM-', re.MULTILINE)
+_GENERATED: Final = "<!-- Written by `./run golden` from the tables in the code; edit those. -->\n"
+
+
+def knobs_markdown() -> str:
+    """docs/knobs.md from the table of knobs."""
+    lines = [
+        "# Knobs",
+        "",
+        _GENERATED,
+        "Each is read from the environment at every use. In Python, `loom.knobs.NAME` is its value, and",
+        "`with loom.knobs.override(NAME=value): ...` changes it for the current thread.",
+        "",
+        "| variable | name | value | default | what it does |",
+        "|---|---|---|---|---|",
+    ]
+    for knob in all_knobs():
+        cells = (f"`{knob.variable}`", f"`{knob.name}`", knob.value_type.description, knob.default_text, knob.doc)
+        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def diagnostics_markdown() -> str:
+    """docs/diagnostics.md: every code that the installed packages declare, by the layer that its letter names."""
+    for module in modules_that_declare_codes():
+        importlib.import_module(module)
+    ours = [entry for entry in catalogue() if entry.__module__.partition(".")[0] in INTERNAL_PACKAGES]
+    lines = ["# Diagnostics", "", _GENERATED]
+    for letter, layer in CODE_RANGES.items():
+        entries = [entry for entry in ours if entry.code.removeprefix("LOOM-").startswith(letter)]
+        if entries:
+            lines += [f"## LOOM-{letter}: {layer}", "", "| code | name | message | hint |", "|---|---|---|---|"]
+            lines += [_diagnostic_row(entry) for entry in entries]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _diagnostic_row(entry: type[LoomError]) -> str:
+    severity = "" if entry.severity == "error" else f" ({entry.severity})"
+    cells = (f"{entry.code}{severity}", entry.__name__, entry.template, entry.hint)
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", "<br>")
+
+
+def modules_that_declare_codes() -> Iterator[str]:
+    """The names of the modules in whose source a diagnostic code is declared."""
+    for package in INTERNAL_PACKAGES:
+        for path in sorted((SOURCES / package).rglob("*.py")):
+            if _DECLARES_A_CODE.search(path.read_text(encoding="utf-8")):
+                yield ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
+
+
+DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
+    "isa.md": isa_markdown,
+    "knobs.md": knobs_markdown,
+    "diagnostics.md": diagnostics_markdown,
+}
+"""File name in docs/ -> what writes it."""
+
+
+def out_of_date(folder: Path) -> list[str]:
+    """The documents in `folder` that differ from what the tables give now, or are not there."""
+
+    def stale(name: str) -> bool:
+        path = folder / name
+        return not path.is_file() or path.read_text(encoding="utf-8") != DOCUMENTS[name]()
+
+    return [name for name in DOCUMENTS if stale(name)]
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Change nothing; leave with 1 if a document is out of date.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="The folder [default: docs/ of the tree]."
+)
+def main(check: bool, out: Path | None) -> None:
+    """Write the generated documents."""
+    if out is None:
+        if not (SOURCES.parent / "setup.cfg").is_file():
+            raise click.ClickException(str(NotInTheSourceTree(path=SOURCES.parent)))
+        out = SOURCES.parent / "docs"
+    stale = out_of_date(out)
+    for name in stale:
+        click.echo(f"{'out of date' if check else 'written'}: {out / name}")
+    if check:
+        raise SystemExit(1 if stale else 0)
+    out.mkdir(parents=True, exist_ok=True)
+    for name in stale:
+        (out / name).write_text(DOCUMENTS[name](), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

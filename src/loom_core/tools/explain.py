@@ -1,0 +1,315 @@
+"""What an object does, as a value: its arguments, and the loops and engine commands of its stream in words.
+
+Registers are shown by what they hold: the grid, an argument, a loop's variable, or the expression that the command
+processor computed, where one command alone writes the register.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from loom_core.isa.commands import SPACE_SRAM, Queue
+from loom_core.isa.encoding import Command, Label, Reg, decode_at, operand_layout
+from loom_core.isa.program import decode_program
+from loom_core.objfile import LoomObject, SourceEntry
+from loom_core.tools.console import byte_count
+
+_GRID_NAMES: Final = ("grid.x", "grid.y", "grid.z")
+_INFIX: Final = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "fdiv": "//", "and": "&", "or": "|", "xor": "^",
+    "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
+}  # fmt: skip
+_LONGEST_EXPRESSION: Final = 60
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of an engine. `bytes` and `flops` of one execution are None where registers decide them."""
+
+    word: int
+    queue: str
+    text: str
+    source: str = ""
+    bytes: int | None = None
+    flops: int | None = None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A counted loop: `variable` runs from `lo` to before `hi` by `step` (texts)."""
+
+    word: int
+    variable: str
+    lo: str
+    hi: str
+    step: str
+    body: list[Step | Loop] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """An object in words; `as_dict` is its JSON form."""
+
+    subject: LoomObject
+    body: list[Step | Loop]
+    commands_per_queue: dict[str, int]
+    scalar_commands: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        abi = self.subject.abi
+        return {
+            "machine": {"name": self.subject.machine.name, "digest": self.subject.machine.digest()},
+            "arguments": [
+                {"name": a.name, "kind": a.kind, "dtype": a.dtype, "read": a.read, "written": a.written}
+                for a in abi.args
+            ],
+            "sram_bytes": abi.sram_bytes_used,
+            "commands": self.commands_per_queue,
+            "scalar_commands": self.scalar_commands,
+            "command_bytes": int(self.subject.commands.nbytes),
+            "program_bytes": int(self.subject.programs.nbytes),
+            "constant_bytes": len(self.subject.constants),
+            "manifest": self.subject.manifest,
+            "body": [_as_dict(item) for item in self.body],
+        }
+
+
+def _as_dict(item: Step | Loop) -> dict[str, Any]:
+    if isinstance(item, Loop):
+        loop = {"loop": item.variable, "lo": item.lo, "hi": item.hi, "step": item.step, "word": item.word}
+        return {**loop, "body": [_as_dict(inner) for inner in item.body]}
+    return {
+        "queue": item.queue,
+        "text": item.text,
+        "word": item.word,
+        "source": item.source,
+        "bytes": item.bytes,
+        "flops": item.flops,
+    }
+
+
+def explain(subject: LoomObject) -> Explanation:
+    """The explanation of an object. LoomError (LOOM-O0xx) if its stream cannot be decoded."""
+    commands = decode_at(subject.commands)
+    words = _Words(subject, commands)
+    top: list[Step | Loop] = []
+    open_bodies = [top]
+    counts: Counter[str] = Counter()
+    scalars = 0
+    for at, command in commands.items():
+        if command.mnemonic == "loop":
+            lo, hi, step = (words.operand(operand) for operand in command.operands[1:4])
+            loop = Loop(at, words.loop_names[at], lo, hi, step)
+            open_bodies[-1].append(loop)
+            open_bodies.append(loop.body)
+        elif command.mnemonic == "endloop" and len(open_bodies) > 1:
+            open_bodies.pop()
+        elif command.mnemonic in _DESCRIPTIONS:
+            queue = Queue(command.queue).name.lower()
+            counts[queue] += 1
+            open_bodies[-1].append(words.step(at, command, queue))
+        else:
+            scalars += 1
+    return Explanation(subject, top, {q.name.lower(): counts[q.name.lower()] for q in Queue}, scalars)
+
+
+class _Words:
+    """Turns the operands of one object's commands into text."""
+
+    def __init__(self, subject: LoomObject, commands: dict[int, Command]) -> None:
+        self.subject = subject
+        self.sources: Sequence[SourceEntry] = sorted(subject.sourcemap, key=lambda entry: entry.word)
+        self.source_words = [entry.word for entry in self.sources]
+        self.names = dict(zip(subject.abi.grid_registers, _GRID_NAMES, strict=True))
+        self.names |= {argument.slot: argument.name for argument in subject.abi.scalars}
+        self.spaces = {SPACE_SRAM: "SRAM", subject.abi.constants_space: "the constants"}
+        self.spaces |= {argument.slot: argument.name for argument in subject.abi.buffers}
+        self.loop_names = self._name_loops(commands)
+        self.definitions = self._single_definitions(commands)
+
+    def _name_loops(self, commands: dict[int, Command]) -> dict[int, str]:
+        recorded = {record.word: record.variable for record in self.subject.loops if record.variable}
+        letters = itertools.chain("ijklmnopq", (f"i{n}" for n in itertools.count()))
+        loops = (at for at, command in commands.items() if command.mnemonic == "loop")
+        return {at: recorded.get(at) or next(letters) for at in loops}
+
+    def _single_definitions(self, commands: dict[int, Command]) -> dict[int, tuple[int, Command]]:
+        writes: dict[int, list[tuple[int, Command]]] = {}
+        for at, command in commands.items():
+            if command.spec.operands and command.spec.operands[0].role == "register":
+                register = command.operands[0]
+                if isinstance(register, int):
+                    writes.setdefault(register, []).append((at, command))
+        return {r: found[0] for r, found in writes.items() if len(found) == 1 and r not in self.names}
+
+    def operand(self, operand: int | Reg | Label) -> str:
+        if isinstance(operand, Reg):
+            text = self._register(operand.number, depth=4)
+            return text if len(text) <= _LONGEST_EXPRESSION else f"r{operand.number}"
+        return str(operand)
+
+    def _register(self, number: int, depth: int) -> str:
+        if number in self.names:
+            return self.names[number]
+        if number not in self.definitions or depth == 0:
+            return f"r{number}"
+        at, command = self.definitions[number]
+        if command.mnemonic == "loop":
+            return self.loop_names[at]
+        if command.mnemonic == "lds":
+            return f"r{number}"
+        parts = [self._register(o.number, depth - 1) if isinstance(o, Reg) else str(o) for o in command.operands[1:]]
+        if command.mnemonic == "mov":
+            return parts[0]
+        if command.mnemonic in _INFIX:
+            left, right = (f"({part})" if " " in part and not part.endswith(")") else part for part in parts)
+            return f"{left} {_INFIX[command.mnemonic]} {right}"
+        return f"{command.mnemonic}({', '.join(parts)})"
+
+    def space(self, operand: int | Reg | Label) -> str:
+        if isinstance(operand, int):
+            return self.spaces.get(operand, f"space {operand}")
+        return f"space {self.operand(operand)}"
+
+    def extent(self, sizes: Sequence[int | Reg | Label]) -> str:
+        texts = (self.operand(size) for size in sizes)
+        return " x ".join(f"({text})" if " " in text else text for text in texts)
+
+    def source(self, word: int) -> str:
+        index = bisect_right(self.source_words, word) - 1
+        if index < 0:
+            return ""
+        entry = self.sources[index]
+        return f"{entry.file}:{entry.line}" if entry.line > 0 else ""
+
+    def step(self, at: int, command: Command, queue: str) -> Step:
+        layout = operand_layout(command.spec, command.flags, len(command.operands)) or ()
+        named = dict(zip((slot.name for slot in layout), command.operands, strict=True))
+        text, moved, flops = _DESCRIPTIONS[command.mnemonic](self, command, named)
+        if moved is not None:
+            text += f", {byte_count(moved)}"
+        return Step(at, queue, text, self.source(at), moved, flops)
+
+
+_Named = dict[str, int | Reg | Label]
+_Described = tuple[str, int | None, int | None]
+
+
+def _product(values: Sequence[int | Reg | Label], factor: int = 1) -> int | None:
+    for value in values:
+        if not isinstance(value, int):
+            return None
+        factor *= max(value, 0)
+    return factor
+
+
+def _copy(words: _Words, command: Command, named: _Named) -> _Described:
+    ndim, element = command.flag("ndim"), 1 << command.flag("log2_bytes")
+    sizes = [named[f"size{d}"] for d in range(ndim)]
+    boxes = [(named[f"lo{d}"], named[f"hi{d}"], size) for d, size in enumerate(sizes)]
+    text = f"copy {words.space(named['src_space'])} to {words.space(named['dst_space'])}: "
+    text += f"{words.extent(sizes)} elements of {byte_count(element)}"
+    if any((lo, hi) != (0, size) for lo, hi, size in boxes):
+        text += ", outside the bounds " + ("nothing" if command.flag("skip") else "filled")
+    return text, _product(sizes, element), None
+
+
+def _pack(words: _Words, command: Command, named: _Named) -> _Described:
+    sizes = [named["extent"], named["depth"]]
+    side = "left" if command.flag("side") == 0 else "right"
+    text = f"pack {words.space(named['src_space'])} as {side} operand: {words.extent(sizes)} elements"
+    return text, _product(sizes, 1 << command.flag("log2_bytes")), None
+
+
+def _matmul(words: _Words, command: Command, named: _Named) -> _Described:
+    m, n, k = named["m"], named["n"], named["k"]
+    return f"multiply {words.extent([m, k])} by {words.extent([k, n])}, accumulate", None, _product([m, n, k], 2)
+
+
+def _accfill(words: _Words, command: Command, named: _Named) -> _Described:
+    bits = named["bits"]
+    value = struct.unpack("<f", struct.pack("<I", bits & 0xFFFFFFFF))[0] if isinstance(bits, int) else None
+    shown = words.operand(bits) if value is None else f"{value:g}"
+    return f"set the {words.extent([named['m'], named['n']])} accumulator to {shown}", None, None
+
+
+def _accload(words: _Words, command: Command, named: _Named) -> _Described:
+    sizes = [named["m"], named["n"]]
+    return f"load the {words.extent(sizes)} accumulator from SRAM", _product(sizes, 4), None
+
+
+def _program(words: _Words, command: Command, named: _Named) -> _Described:
+    sizes = [named[f"size{d}"] for d in range(command.flag("ndim"))]
+    offset = named["program"]
+    assert isinstance(offset, int)  # the decoder admits no register here
+    program, _ = decode_program(words.subject.programs, offset)
+    used = dict.fromkeys(instruction.mnemonic for instruction in program.instructions)
+    kind = "drain the accumulator" if command.flag("drain") else "stream program"
+    flops = _product(sizes, sum(1 for i in program.instructions if not i.mnemonic.startswith(("mov", "cast"))))
+    return f"{kind} over {words.extent(sizes)}: {', '.join(used)}", None, flops
+
+
+def _lds(words: _Words, command: Command, named: _Named) -> _Described:
+    return f"load a scalar of {words.space(named['space'])} into r{named['rd']}", 1 << command.flag("log2_bytes"), None
+
+
+def _sts(words: _Words, command: Command, named: _Named) -> _Described:
+    text = f"store the scalar {words.operand(named['value'])} to {words.space(named['space'])}"
+    return text, 1 << command.flag("log2_bytes"), None
+
+
+def _branch(words: _Words, command: Command, named: _Named) -> _Described:
+    condition = f" if {words.operand(named['a'])} is {'0' if command.mnemonic == 'brz' else 'not 0'}"
+    return f"jump to word {named['target']}{condition if 'a' in named else ''}", None, None
+
+
+def _while(words: _Words, command: Command, named: _Named) -> _Described:
+    return f"back to word {named['target']}, under the watchdog", None, None
+
+
+def _trap(words: _Words, command: Command, named: _Named) -> _Described:
+    return f"stop with error {words.operand(named['code'])}", None, None
+
+
+_DESCRIPTIONS: Final[dict[str, Callable[[_Words, Command, _Named], _Described]]] = {
+    "copy": _copy,
+    "pack": _pack,
+    "matmul": _matmul,
+    "accfill": _accfill,
+    "accload": _accload,
+    "program": _program,
+    "lds": _lds,
+    "sts": _sts,
+    "jump": _branch,
+    "brz": _branch,
+    "brnz": _branch,
+    "while": _while,
+    "trap": _trap,
+}
+"""Mnemonic -> what it does in words, bytes moved and operations done by one execution (None: registers decide).
+
+Scalar arithmetic is not listed: it is counted, and shows up as the expressions of other commands' operands.
+"""
+
+
+def lines_of(body: Sequence[Step | Loop], indent: int = 0) -> Iterator[str]:
+    """The body as indented text; a source line is named where it changes."""
+    last = ""
+    for item in body:
+        pad = "  " * indent
+        if isinstance(item, Loop):
+            by = "" if item.step == "1" else f" by {item.step}"
+            yield f"{pad}for {item.variable} in {item.lo} .. {item.hi}{by}:"
+            yield from lines_of(item.body, indent + 1)
+            last = ""
+        else:
+            suffix = f"    # {item.source}" if item.source and item.source != last else ""
+            yield f"{pad}{item.queue}: {item.text}{suffix}"
+            last = item.source or last

@@ -1,0 +1,242 @@
+"""`loomc`: run, read, check and explain `.loom` objects.
+
+Exit codes: 0 fine; 1 findings (a damaged object, a fault of the program); 2 bad usage (wrong options, files or kinds
+of file).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from loom_core import __version__
+from loom_core.base.diagnostics import Diagnostic, LoomError, render
+from loom_core.base.location import UNKNOWN, Location
+from loom_core.isa.describe import disassemble
+from loom_core.objfile import LoomObject, read_object, sniff, validate
+from loom_core.objfile.errors import NotAnObject
+from loom_core.tools.console import byte_count, show_table
+from loom_core.tools.diagnostics import BadUsage, UnreadableFile
+from loom_core.tools.file_kinds import identify
+
+FINDINGS: Final = 1
+BAD_USAGE: Final = 2
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Tool(click.Group):
+    """Turns Loom's errors into their rendering on standard error and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except LoomError as error:
+            show_diagnostics(error.diagnostics)
+            ctx.exit(BAD_USAGE if isinstance(error, BadUsage | NotAnObject) else FINDINGS)
+
+
+def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+    """Print diagnostics to standard error, in colour on a terminal."""
+    for diagnostic in diagnostics:
+        click.echo(render(diagnostic, color=sys.stderr.isatty()), err=True, color=True)
+
+
+@click.group(cls=_Tool, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="loomc")
+def main() -> None:
+    """Run, read, check and explain .loom objects."""
+
+
+# ---- reading objects ----
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of an object file. UnreadableFile; NotAnObject, which says what the file is instead."""
+    where = Location(str(path))
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UnreadableFile(where, reason=error.strerror or str(error)) from error
+    if sniff(data) != "object":
+        raise NotAnObject(where, what=identify(data), hint="objects are the .loom files that the compiler writes")
+    return data
+
+
+def load_object(path: Path) -> LoomObject:
+    """The object in a file; errors name the file."""
+    data = read_bytes(path)
+    try:
+        return read_object(data)
+    except LoomError as error:
+        raise type(error).of(in_file(error.diagnostics, path)) from error
+
+
+def in_file(diagnostics: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
+    """The diagnostics, those without a place of their own placed in the file."""
+    where = Location(str(path))
+    return [
+        Diagnostic(d.code, d.message, where if d.location == UNKNOWN else d.location, d.severity, d.notes, d.hint)
+        for d in diagnostics
+    ]
+
+
+def _object_file(command: Command) -> Command:
+    """The object as `FILE` or, as in `loomc explain --object-file FILE`, as an option."""
+
+    def choose(ctx: click.Context, parameter: click.Parameter, option: Path | None) -> Path:
+        positional: Path | None = ctx.params.pop("positional_file", None)
+        if (option is None) == (positional is None):
+            raise click.UsageError("name one object: FILE, or --object-file FILE", ctx)
+        chosen = option or positional
+        assert chosen is not None
+        return chosen
+
+    path = click.Path(path_type=Path)
+    option = click.option("--object-file", "file", type=path, callback=choose, metavar="FILE", help="The object.")
+    argument = click.argument("positional_file", type=path, required=False, metavar="[FILE]", is_eager=True)
+    return option(argument(command))
+
+
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, sort_keys=True))
+
+
+# ---- commands ----
+
+
+@main.command()
+@_object_file
+def disasm(file: Path) -> None:
+    """Print the command stream and the SCE programs as text."""
+    click.echo(disassemble(load_object(file)), nl=False)
+
+
+@main.command()
+@_object_file
+@_JSON
+def manifest(file: Path, as_json: bool) -> None:
+    """Show what is in an object: its machine, arguments, sections and what the compiler wrote into it."""
+    found = load_object(file)
+    described = describe_manifest(found, file.stat().st_size)
+    if as_json:
+        _print_json(described)
+        return
+    click.echo(f"{file}: {byte_count(described['file_bytes'])}, for machine {found.machine.name}")
+    show_table(("section", "bytes"), list(described["sections"].items()))
+    show_arguments(found)
+    for key, value in sorted(found.manifest.items()):
+        click.echo(f"{key}: {value if isinstance(value, str | int | float) else json.dumps(value, sort_keys=True)}")
+
+
+def describe_manifest(found: LoomObject, file_bytes: int) -> dict[str, Any]:
+    """The manifest command's JSON form."""
+    return {
+        "file_bytes": file_bytes,
+        "machine": {"digest": found.machine.digest(), **found.machine.as_dict()},
+        "sections": {
+            "commands": int(found.commands.nbytes),
+            "programs": int(found.programs.nbytes),
+            "constants": len(found.constants),
+        },
+        "arguments": [
+            {"name": a.name, "kind": a.kind, "dtype": a.dtype, "slot": a.slot, "read": a.read, "written": a.written}
+            for a in found.abi.args
+        ],
+        "sram_bytes_used": found.abi.sram_bytes_used,
+        "noalias": [list(pair) for pair in found.abi.noalias],
+        "manifest": found.manifest,
+    }
+
+
+def show_arguments(found: LoomObject) -> None:
+    """Print the table of an object's arguments."""
+    uses = {(True, True): "read and written", (True, False): "read", (False, True): "written", (False, False): "unused"}
+    rows = [
+        (a.name, a.kind, a.dtype, uses[a.read, a.written] if a.kind == "buffer" else f"in register {a.slot}")
+        for a in found.abi.args
+    ]
+    show_table(("argument", "kind", "type", "use"), rows)
+
+
+@main.command(name="validate")
+@_object_file
+@click.option("--strict", is_flag=True, help="Also check what running would never touch, and that bytes are canonical.")
+def validate_command(file: Path, strict: bool) -> None:
+    """Check an object; leave with 1 if something is wrong with it."""
+    found = in_file(validate(read_bytes(file), strict=strict), file)
+    show_diagnostics(found)
+    if any(diagnostic.severity == "error" for diagnostic in found):
+        raise SystemExit(FINDINGS)
+    click.echo(f"{file}: sound")
+
+
+@main.command(name="explain")
+@_object_file
+@_JSON
+def explain_command(file: Path, as_json: bool) -> None:
+    """Say in words what an object does."""
+    from loom_core.tools.explain import explain, lines_of
+
+    found = load_object(file)
+    explanation = explain(found)
+    if as_json:
+        _print_json(explanation.as_dict())
+        return
+    name = found.manifest.get("kernel", file.name)
+    click.echo(f"{name}, for machine {found.machine.name} ({found.machine.digest()})")
+    show_arguments(found)
+    used = [f"{queue} {count}" for queue, count in explanation.commands_per_queue.items() if count]
+    click.echo(f"commands: {', '.join(used) or 'none'}; {explanation.scalar_commands} of scalar arithmetic and control")
+    click.echo(f"SRAM used: {byte_count(found.abi.sram_bytes_used)} of {byte_count(found.machine.sram_bytes)} a core")
+    click.echo()
+    for line in lines_of(explanation.body):
+        click.echo(line)
+
+
+# ---- running ----
+
+
+def _launch_options(command: Command) -> Command:
+    options = (
+        click.option("--inputs", type=click.Path(path_type=Path), help="An .npz file: arrays by argument name."),
+        click.option("--arg", "typed", multiple=True, metavar="NAME=VALUE", help="x=f32[1024,64] (zeros) or n=1024."),
+        click.option("--grid", default="1", show_default=True, help="Program instances in x, y, z: 8 or 4,2,1."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@main.command()
+@_object_file
+@_launch_options
+@click.option("--outputs", type=click.Path(path_type=Path), help="Write the buffers that were written as an .npz file.")
+def run(file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str, outputs: Path | None) -> None:
+    """Run an object on the simulator."""
+    from loom_core.tools.arguments import parse_grid, prepare, read_arrays, write_arrays
+
+    found = load_object(file)
+    launch = prepare(found.abi, read_arrays(inputs) if inputs else {}, typed, parse_grid(grid))
+    from loom_sim import load  # only now: it brings the JIT compiler
+
+    load(found).run(launch.bindings, launch.registers)
+    written = {a.name: launch.buffers[a.name] for a in found.abi.buffers if a.written}
+    if outputs:
+        write_arrays(outputs, written)
+        click.echo(f"wrote {', '.join(written) or 'no arrays'} to {outputs}")
+    else:
+        for name, array in written.items():
+            click.echo(f"{name} {array.dtype}{list(array.shape)}\n{array}")
+
+
+if __name__ == "__main__":
+    main()

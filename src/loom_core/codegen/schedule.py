@@ -157,6 +157,8 @@ class BlockSchedule:
             return 0  # from outside this block
         level = self._levels[producer]
         early = not on_stream_engine(user) and not isinstance(user, VIRTUAL) and _phase(user) == 0
+        if isinstance(producer, VIEWS):
+            return level + early  # what it shows may be computed in this level
         if isinstance(producer, matmul.Dot | control.For | control.If):
             late_user = not isinstance(user, VIRTUAL) and not on_stream_engine(user) and not early
             return level if late_user else level + 1

@@ -33,6 +33,7 @@ class Builder:
     def create_op(
         self,
         kind: type[Op],
+        /,
         *operands: Value | Sequence[Value] | None,
         regions: Sequence[Block] = (),
         location: Location | None = None,
@@ -44,6 +45,7 @@ class Builder:
     def create(
         self,
         kind: type[Op],
+        /,
         *operands: Value | Sequence[Value] | None,
         regions: Sequence[Block] = (),
         location: Location | None = None,

@@ -1,22 +1,24 @@
 """Published numbers of the machine's elementary functions: data only, shared by engine and reference.
 
-Everything that an elementary function uses beyond small integers, simple fractions and powers of two stands here as a hexadecimal
-literal, so both sides read the same bits. `docs/numerics.md` prints these tables; `tools/fit_coefficients.py` derives them again.
+Everything that an elementary function uses beyond small integers, simple fractions and powers of two stands here as a
+hexadecimal literal, so both sides read the same bits. `docs/numerics.md` prints these tables;
+`tools/fit_coefficients.py` derives them again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-_REMEZ = "weighted minimax (Remez exchange), coefficients rounded one at a time from the lowest, the rest refitted after each"
+_REMEZ = "weighted minimax (Remez exchange); from the lowest on, each coefficient rounded and the rest refitted"
 
 
 @dataclass(frozen=True)
 class Polynomial:
     """One approximation: `formula` on `domain`, coefficients ascending in powers of the variable.
 
-    `max_error` bounds the approximation error of the exact polynomial with these rounded coefficients (evaluation rounding excluded),
-    relative to the function that it serves and in units of 2**-24. `bits` is the storage format of the coefficients (32 or 64).
+    `max_error` bounds the approximation error of the exact polynomial with these rounded coefficients (evaluation
+    rounding excluded), relative to the function that it serves and in units of 2**-24. `bits` is the storage format of
+    the coefficients (32 or 64).
     """
 
     name: str

@@ -6,11 +6,27 @@ arithmetic operations share one dtype, which is the result's: promotion is the f
 
 from __future__ import annotations
 
+import operator
+
+import numpy as np
+
 from loom_core.base.dtype import DType, bool_
 from loom_core.ir.op import Op, attribute, operand
 from loom_core.ir.types import TileType
+from loom_core.ops.references import (
+    Array,
+    by_kind,
+    divide,
+    floor_divide,
+    remainder,
+    shift_left,
+    shift_right,
+)
+from loom_core.reference import arith, elementary
+from loom_core.reference.cast import cast
 
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_COMPARE = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+COMPARISONS = tuple(_COMPARE)
 
 
 class Elementwise(Op):
@@ -59,54 +75,63 @@ class Add(Binary):
     """lhs + rhs; integers wrap."""
 
     name = "add"
+    ref = by_kind(arith.add32, integer=np.add)
 
 
 class Sub(Binary):
     """lhs - rhs; integers wrap."""
 
     name = "sub"
+    ref = by_kind(arith.sub32, integer=np.subtract)
 
 
 class Mul(Binary):
     """lhs * rhs; integers wrap."""
 
     name = "mul"
+    ref = by_kind(arith.mul32, integer=np.multiply)
 
 
 class Div(Binary):
     """lhs / rhs: IEEE for floats, truncated for integers (x / 0 is all ones, INT_MIN / -1 is INT_MIN)."""
 
     name = "div"
+    ref = by_kind(arith.div32, integer=divide)
 
 
 class FloorDiv(IntegerBinary):
     """Quotient rounded towards minus infinity; x / 0 is all ones."""
 
     name = "floordiv"
+    ref = by_kind(integer=floor_divide)
 
 
 class Rem(IntegerBinary):
     """Remainder of the truncated division; has the sign of lhs; x % 0 is x."""
 
     name = "rem"
+    ref = by_kind(integer=remainder)
 
 
 class Min(Binary):
     """The smaller; for floats a NaN loses to a number and -0 < +0."""
 
     name = "min"
+    ref = by_kind(arith.min32, integer=np.minimum)
 
 
 class Max(Binary):
     """The larger; for floats a NaN loses to a number and -0 < +0."""
 
     name = "max"
+    ref = by_kind(arith.max32, integer=np.maximum)
 
 
 class MinPropagate(Binary):
     """The smaller float; NaN where either operand is NaN; -0 < +0."""
 
     name = "minp"
+    ref = by_kind(arith.minp32)
     allowed = ("float",)
 
 
@@ -114,6 +139,7 @@ class MaxPropagate(Binary):
     """The larger float; NaN where either operand is NaN; -0 < +0."""
 
     name = "maxp"
+    ref = by_kind(arith.maxp32)
     allowed = ("float",)
 
 
@@ -121,36 +147,42 @@ class And(LogicalBinary):
     """Bitwise and."""
 
     name = "and"
+    ref = by_kind(integer=np.bitwise_and, boolean=np.logical_and)
 
 
 class Or(LogicalBinary):
     """Bitwise or."""
 
     name = "or"
+    ref = by_kind(integer=np.bitwise_or, boolean=np.logical_or)
 
 
 class Xor(LogicalBinary):
     """Bitwise exclusive or."""
 
     name = "xor"
+    ref = by_kind(integer=np.bitwise_xor, boolean=np.logical_xor)
 
 
 class ShiftLeft(IntegerBinary):
     """lhs << rhs; 0 where rhs is not in [0, bits)."""
 
     name = "shl"
+    ref = by_kind(integer=shift_left)
 
 
 class ShiftRight(IntegerBinary):
     """lhs >> rhs, arithmetic for signed, logical for unsigned dtypes."""
 
     name = "shr"
+    ref = by_kind(integer=shift_right)
 
 
 class Not(Unary):
     """Bitwise complement; logical for bool."""
 
     name = "not"
+    ref = by_kind(integer=np.bitwise_not, boolean=np.logical_not)
     allowed = ("int", "uint", "bool")
 
 
@@ -158,18 +190,21 @@ class Negate(Unary):
     """-x; integers wrap."""
 
     name = "neg"
+    ref = by_kind(arith.neg32, integer=np.negative)
 
 
 class Abs(Unary):
     """|x|; the smallest integer stays itself."""
 
     name = "abs"
+    ref = by_kind(arith.abs32, integer=np.abs)
 
 
 class Copy(Unary):
     """The same elements in storage of their own."""
 
     name = "copy"
+    ref = by_kind(arith.canonical32, integer=np.positive, boolean=np.copy)
     allowed = ("float", "int", "uint", "bool")
 
 
@@ -177,108 +212,126 @@ class Sqrt(FloatUnary):
     """IEEE square root."""
 
     name = "sqrt"
+    ref = by_kind(arith.sqrt32)
 
 
 class Rsqrt(FloatUnary):
     """1 / sqrt(x): square root rounded, then the quotient rounded."""
 
     name = "rsqrt"
+    ref = by_kind(arith.rsqrt32)
 
 
 class Reciprocal(FloatUnary):
     """1 / x, rounded once."""
 
     name = "recip"
+    ref = by_kind(arith.recip32)
 
 
 class Exp(FloatUnary):
     """e to the power x."""
 
     name = "exp"
+    ref = by_kind(elementary.exp)
 
 
 class Exp2(FloatUnary):
     """2 to the power x."""
 
     name = "exp2"
+    ref = by_kind(elementary.exp2)
 
 
 class Log(FloatUnary):
     """Natural logarithm."""
 
     name = "log"
+    ref = by_kind(elementary.log)
 
 
 class Log2(FloatUnary):
     """Logarithm to base 2."""
 
     name = "log2"
+    ref = by_kind(elementary.log2)
 
 
 class Tanh(FloatUnary):
     """Hyperbolic tangent."""
 
     name = "tanh"
+    ref = by_kind(elementary.tanh)
 
 
 class Sigmoid(FloatUnary):
     """1 / (1 + exp(-x))."""
 
     name = "sigmoid"
+    ref = by_kind(elementary.sigmoid)
 
 
 class Erf(FloatUnary):
     """Error function."""
 
     name = "erf"
+    ref = by_kind(elementary.erf)
 
 
 class Gelu(FloatUnary):
     """x times the normal distribution function of x, accurate in the negative tail."""
 
     name = "gelu"
+    ref = by_kind(elementary.gelu)
 
 
 class Sin(FloatUnary):
     """Sine of x radians."""
 
     name = "sin"
+    ref = by_kind(elementary.sin)
 
 
 class Cos(FloatUnary):
     """Cosine of x radians."""
 
     name = "cos"
+    ref = by_kind(elementary.cos)
 
 
 class Floor(FloatUnary):
     """Largest integer not above x."""
 
     name = "floor"
+    ref = by_kind(arith.floor32)
 
 
 class Ceil(FloatUnary):
     """Smallest integer not below x."""
 
     name = "ceil"
+    ref = by_kind(arith.ceil32)
 
 
 class RoundEven(FloatUnary):
     """Nearest integer, halves to even."""
 
     name = "rint"
+    ref = by_kind(arith.rint32)
 
 
 class Truncate(FloatUnary):
     """Integer part."""
 
     name = "trunc"
+    ref = by_kind(arith.trunc32)
 
 
 class Fma(Elementwise):
     """a * b + c, rounded once."""
 
     name = "fma"
+    ref = by_kind(arith.fma32)
     allowed = ("float",)
     a = operand()
     b = operand()
@@ -289,6 +342,7 @@ class IsNan(Unary):
     """Whether x is NaN."""
 
     name = "isnan"
+    ref = by_kind(arith.isnan32)
     allowed = ("float",)
 
     def infer(self) -> tuple[TileType, ...]:
@@ -301,6 +355,9 @@ class Compare(Binary):
     name = "cmp"
     allowed = ("float", "int", "uint", "bool")
     predicate = attribute()
+
+    def ref(self, lhs: Array, rhs: Array) -> Array:
+        return _COMPARE[self.predicate](lhs, rhs)  # type: ignore[no-any-return]
 
     def infer(self) -> tuple[TileType, ...]:
         return (self.lhs.type.with_element(bool_),)
@@ -316,6 +373,7 @@ class Select(Op):
 
     name = "select"
     elementwise = True
+    ref = by_kind(arith.select32, integer=np.where, boolean=np.where)
     condition = operand()
     on_true = operand()
     on_false = operand()
@@ -339,6 +397,9 @@ class Cast(Op):
     operand = operand()
     dtype = attribute()
 
+    def ref(self, x: Array) -> Array:
+        return cast(x, self.dtype.numpy)
+
     def infer(self) -> tuple[TileType, ...]:
         return (self.operand.type.with_element(self.dtype),)
 
@@ -355,6 +416,9 @@ class Bitcast(Op):
     elementwise = True
     operand = operand()
     dtype = attribute()
+
+    def ref(self, x: Array) -> Array:
+        return (arith.canonical32(x) if x.dtype == np.float32 else x).view(self.dtype.numpy)
 
     def infer(self) -> tuple[TileType, ...]:
         return (self.operand.type.with_element(self.dtype),)

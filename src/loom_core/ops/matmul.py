@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from loom_core.ir.op import Op, attribute, operand, optional_operand
 from loom_core.ir.types import TileType
+from loom_core.ops.references import Array
+from loom_core.reference.dot import dot32
 
 
 class Dot(Op):
@@ -14,6 +16,9 @@ class Dot(Op):
     b = operand()
     acc = optional_operand()
     dtype = attribute()
+
+    def ref(self, a: Array, b: Array, acc: Array | None = None) -> Array:
+        return dot32(a, b, acc)
 
     def infer(self) -> tuple[TileType, ...]:
         return (TileType(self.dtype, (self.a.type.shape[0], self.b.type.shape[1])),)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from loom_core.base.dtype import i32
 from loom_core.ir.op import Op, attribute, operand, variadic_operand
 from loom_core.ir.types import TileType
+from loom_core.ops.references import Array
 
 
 class Constant(Op):
@@ -15,6 +18,9 @@ class Constant(Op):
     name = "constant"
     value = attribute()
     type = attribute()
+
+    def ref(self) -> Array:
+        return np.full(self.type.shape, self.value, self.type.dtype.numpy)
 
     def infer(self) -> tuple[TileType, ...]:
         return (self.type,)
@@ -32,6 +38,9 @@ class Iota(Op):
     start = attribute()
     end = attribute()
 
+    def ref(self) -> Array:
+        return np.arange(self.start, self.end, dtype=np.int32)
+
     def infer(self) -> tuple[TileType, ...]:
         return (TileType(i32, (self.end - self.start,)),)
 
@@ -45,6 +54,9 @@ class Splat(Op):
     name = "splat"
     operand = operand()
     shape = attribute()
+
+    def ref(self, x: Array) -> Array:
+        return np.broadcast_to(x, self.shape).copy()
 
     def infer(self) -> tuple[TileType, ...]:
         return (self.operand.type.with_shape(self.shape),)
@@ -60,6 +72,9 @@ class ExpandDims(Op):
     operand = operand()
     axis = attribute()
 
+    def ref(self, x: Array) -> Array:
+        return np.expand_dims(x, self.axis)
+
     def infer(self) -> tuple[TileType, ...]:
         shape = self.operand.type.shape
         return (self.operand.type.with_shape((*shape[: self.axis], 1, *shape[self.axis :])),)
@@ -74,6 +89,9 @@ class Broadcast(Op):
     name = "broadcast"
     operand = operand()
     shape = attribute()
+
+    def ref(self, x: Array) -> Array:
+        return np.broadcast_to(x, self.shape).copy()
 
     def infer(self) -> tuple[TileType, ...]:
         return (self.operand.type.with_shape(self.shape),)
@@ -92,6 +110,9 @@ class Reshape(Op):
     operand = operand()
     shape = attribute()
 
+    def ref(self, x: Array) -> Array:
+        return x.reshape(self.shape)
+
     def infer(self) -> tuple[TileType, ...]:
         return (self.operand.type.with_shape(self.shape),)
 
@@ -106,6 +127,9 @@ class Transpose(Op):
     name = "transpose"
     operand = operand()
     permutation = attribute()
+
+    def ref(self, x: Array) -> Array:
+        return np.transpose(x, self.permutation)
 
     def infer(self) -> tuple[TileType, ...]:
         shape = self.operand.type.shape
@@ -125,6 +149,13 @@ class AffineTile(Op):
     strides = variadic_operand()
     shape = attribute()
     dtype = attribute()
+
+    def ref(self, offset: Array, *strides: Array) -> Array:
+        total = np.full(self.shape, int(offset), np.int64)
+        for d, stride in enumerate(strides):
+            index = np.arange(self.shape[d]).reshape([-1 if e == d else 1 for e in range(len(self.shape))])
+            total = total + index * int(stride)
+        return total.astype(self.dtype.numpy)
 
     def infer(self) -> tuple[TileType, ...]:
         return (TileType(self.dtype, self.shape),)

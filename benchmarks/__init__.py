@@ -1,0 +1,1 @@
+"""One runner, one file a claim: `./run bench [name ...]`."""

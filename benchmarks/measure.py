@@ -1,0 +1,57 @@
+"""Ratios of two implementations of the same work, measured side by side in one process."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MIN_SAMPLE_SECONDS = 2e-3
+PAIRS = 9
+SLOW_PAIRS = 3
+SLOW_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Seconds of thread CPU time per call, medians, and the median of the pairwise ratios theirs / ours."""
+
+    ours: float
+    theirs: float
+    ratio: float
+    pairs: int
+
+
+def compare(ours: Callable[[], object], theirs: Callable[[], object], pairs: int = PAIRS) -> Comparison:
+    """Warm both, then alternate them; a side that takes over a second is measured in 3 pairs, the others in at least 9.
+
+    Each sample repeats its side until it is at least 2 ms long.
+    """
+    repeats = [_repeats(side) for side in (ours, theirs)]
+    if max(seconds for _, seconds in repeats) > SLOW_SECONDS:
+        pairs = SLOW_PAIRS
+    samples: list[tuple[float, float]] = []
+    for _ in range(pairs):
+        mine = _sample(ours, repeats[0][0])
+        samples.append((mine, _sample(theirs, repeats[1][0])))
+    return Comparison(
+        statistics.median(mine for mine, _ in samples),
+        statistics.median(other for _, other in samples),
+        statistics.median(other / mine for mine, other in samples),
+        pairs,
+    )
+
+
+def _repeats(side: Callable[[], object]) -> tuple[int, float]:
+    """How often to repeat, and the seconds of one warm call."""
+    side()
+    seconds = _sample(side, 1)
+    return max(1, round(MIN_SAMPLE_SECONDS / max(seconds, 1e-9))), seconds
+
+
+def _sample(side: Callable[[], object], repeats: int) -> float:
+    start = time.thread_time()
+    for _ in range(repeats):
+        side()
+    return (time.thread_time() - start) / repeats

@@ -1,0 +1,1 @@
+"""Devices and submission: runs finished objects on the simulator or a device."""

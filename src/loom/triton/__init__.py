@@ -1,0 +1,1 @@
+"""The Triton-like surface: `import loom.triton.language as ltl`."""

@@ -1,0 +1,141 @@
+"""The walk: one program after another, ids ascending with x fastest; each operation by its reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from loom_core.base.diagnostics import InternalError
+from loom_core.interp.memory import Array, Buffer, Pointer, read, write
+from loom_core.ir.block import Block, Function
+from loom_core.ir.op import Op
+from loom_core.ir.value import Value
+from loom_core.ops import control, elementwise, memory
+
+Environment = dict[Value, Any]
+
+
+def interpret(function: Function, arguments: Sequence[Buffer | int | float | bool], grid: tuple[int, int, int]) -> None:
+    """Run `function` over `grid` (x, y, z). Pointer parameters take `Buffer`s, which are written in place; scalars numbers.
+
+    Raises OutOfBounds (LOOM-R210) at the user's line for an access outside a buffer.
+    """
+    values: Environment = {}
+    for parameter, given in zip(function.arguments, arguments, strict=True):
+        if isinstance(given, Buffer):
+            values[parameter] = Pointer(given, np.zeros((), np.int64))
+        else:
+            values[parameter] = np.asarray(given).astype(parameter.type.dtype.numpy)
+    for z in range(grid[2]):
+        for y in range(grid[1]):
+            for x in range(grid[0]):
+                _Walk((x, y, z), grid).block(function.body, dict(values))
+
+
+class _Walk:
+    """One program."""
+
+    def __init__(self, program: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
+        self.program = program
+        self.grid = grid
+
+    def block(self, block: Block, values: Environment) -> list[Any]:
+        """Run the block; returns what its terminator yields."""
+        for op in block.operations:
+            if op.terminator:
+                return [values[value] for value in op.operands]
+            self.operation(op, values)
+        return []
+
+    def operation(self, op: Op, values: Environment) -> None:
+        rule = _RULES.get(type(op))
+        if rule is not None:
+            results = rule(self, op, values)
+        elif any(value.type.is_pointer for value in op.operands):
+            results = [_on_pointer(op, [values[value] for value in op.operands])]
+        else:
+            if type(op).ref is None:
+                raise InternalError(op.location, what=f"operation {op.name} has no reference")
+            results = [op.ref(*(values[value] for value in op.operands))]  # type: ignore[misc]
+        for result, value in zip(op.results, results, strict=True):
+            values[result] = value
+
+    def loop(self, op: control.For, values: Environment) -> list[Any]:
+        lower, upper, step = (int(values[value]) for value in (op.lower, op.upper, op.step))
+        carried = [values[value] for value in op.initial]
+        body = op.regions[0]
+        counter = op.lower.type.dtype.numpy
+        for i in range(lower, upper, step):
+            inner = {**values, **dict(zip(body.arguments, [np.asarray(i, counter), *carried], strict=True))}
+            carried = self.block(body, inner)
+        return carried
+
+    def branch(self, op: control.If, values: Environment) -> list[Any]:
+        return self.block(op.regions[0 if values[op.condition] else 1], dict(values))
+
+    def load(self, op: memory.Load, values: Environment) -> list[Any]:
+        pointer, dtype = values[op.pointer], op.result.type.dtype
+        mask = values[op.mask] if op.mask is not None else np.ones(op.result.type.shape, bool)
+        other = values[op.other] if op.other is not None else np.zeros((), dtype.numpy)
+        return [read(pointer, mask, other, dtype, op.location)]
+
+    def store(self, op: memory.Store, values: Environment) -> list[Any]:
+        mask = values[op.mask] if op.mask is not None else np.ones(op.value.type.shape, bool)
+        write(values[op.pointer], mask, values[op.value], op.value.type.dtype, op.location)
+        return []
+
+    def dma_load(self, op: memory.DmaLoad, values: Environment) -> list[Any]:
+        pointer, mask = self._strided(op, values)
+        fill = values[op.fill] if op.fill is not None else np.zeros((), op.result.type.dtype.numpy)
+        loaded = read(pointer, mask, fill, op.result.type.dtype, op.location)
+        return [loaded.reshape(op.shape)]
+
+    def dma_store(self, op: memory.DmaStore, values: Environment) -> list[Any]:
+        pointer, mask = self._strided(op, values)
+        write(pointer, mask, values[op.value].reshape(mask.shape), op.value.type.dtype, op.location)
+        return []
+
+    def _strided(self, op: memory.StridedAccess, values: Environment) -> tuple[Pointer, Array]:
+        sizes = op.shape or (1,)
+        offsets = np.full(sizes, int(values[op.offset]), np.int64)  # type: ignore[attr-defined]
+        mask = np.ones(sizes, bool)
+        for d, (stride, lo, hi) in enumerate(op.dimensions):
+            index = np.arange(sizes[d], dtype=np.int64).reshape([-1 if e == d else 1 for e in range(len(sizes))])
+            offsets = offsets + index * int(values[stride])
+            mask &= (index >= int(values[lo])) & (index < int(values[hi]))
+        return values[op.base].moved(offsets), mask  # type: ignore[attr-defined]
+
+    def program_id(self, op: control.ProgramId, values: Environment) -> list[Any]:
+        return [np.asarray(self.program[op.axis], np.int32)]
+
+    def num_programs(self, op: control.NumPrograms, values: Environment) -> list[Any]:
+        return [np.asarray(self.grid[op.axis], np.int32)]
+
+
+def _on_pointer(op: Op, operands: list[Any]) -> Pointer:
+    """Pointer arithmetic, and shape operations on tiles of pointers."""
+    pointer = operands[0]
+    if isinstance(op, memory.AddPointer):
+        return pointer.moved(pointer.offsets + operands[1].astype(np.int64) * op.pointer.type.pointee.itemsize)
+    if isinstance(op, elementwise.Select):
+        raise InternalError(op.location, what="a select of pointers")
+    return pointer.moved(op.ref(pointer.offsets))  # type: ignore[misc]
+
+
+_RULES: dict[type[Op], Callable[[_Walk, Any, Environment], list[Any]]] = {
+    control.For: _Walk.loop,
+    control.If: _Walk.branch,
+    control.ProgramId: _Walk.program_id,
+    control.NumPrograms: _Walk.num_programs,
+    memory.Load: _Walk.load,
+    memory.Store: _Walk.store,
+    memory.DmaLoad: _Walk.dma_load,
+    memory.DmaStore: _Walk.dma_store,
+}
+
+INTERPRETED = frozenset(_RULES)
+"""Operations whose reference is a rule of the walk, because they touch memory, position or blocks."""
+
+__all__ = ["INTERPRETED", "interpret"]

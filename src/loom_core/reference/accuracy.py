@@ -1,0 +1,36 @@
+"""Claimed error bounds of the elementary functions: data, printed in `docs/numerics.md` and held by tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Bounds of |result - exact| in units in the last place of the exact result rounded to float32.
+
+    `ulp` holds where that is a normal number (or infinite), `subnormal_ulp` where it is subnormal or zero, in units of
+    2**-149; None where the function has no such results or they are exact.
+    """
+
+    ulp: float
+    subnormal_ulp: float | None = None
+    note: str = ""
+
+
+ACCURACY_F32: dict[str, Accuracy] = {
+    "rsqrt": Accuracy(1.5),
+    "exp": Accuracy(1.05, 0.8),
+    "exp2": Accuracy(0.9, 0.9),
+    "expm1": Accuracy(1.5),
+    "log": Accuracy(0.85),
+    "log2": Accuracy(0.95),
+    "log10": Accuracy(0.95),
+    "log1p": Accuracy(1.5),
+    "sigmoid": Accuracy(1.6, 0.8),
+    "tanh": Accuracy(1.4),
+    "erf": Accuracy(1.3, 0.6),
+    "gelu": Accuracy(2.1, 1.2),
+    "sin": Accuracy(0.9),
+    "cos": Accuracy(0.9),
+}

@@ -1,0 +1,30 @@
+"""The dot rule: fused multiply-adds with k ascending, in passes of 128."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from loom_core.reference.arith import Float32s, add32, f32, fma32
+
+PASS_DEPTH = 128
+
+
+def dot32(a: ArrayLike, b: ArrayLike, acc: ArrayLike | None = None) -> Float32s:
+    """acc + a @ b as the matrix unit computes it; shapes (..., m, k), (..., k, n), (..., m, n), leading axes broadcast.
+
+    Operands are float32 or types that widen exactly. The result starts as `acc`, else as +0. For each pass of 128
+    values of k: t = +0; t = fma(a, b, t), k ascending; result = result + t. NaN results are canonical.
+    """
+    left, right = f32(a), f32(b)
+    if left.ndim < 2 or right.ndim < 2 or left.shape[-1] != right.shape[-2]:
+        raise ValueError(f"shapes {left.shape} and {right.shape} do not multiply")
+    depth = left.shape[-1]
+    shape = (*np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1])
+    result = np.zeros(shape, np.float32) if acc is None else np.broadcast_to(f32(acc), shape)
+    for start in range(0, depth, PASS_DEPTH):
+        t = np.zeros(shape, np.float32)
+        for k in range(start, min(start + PASS_DEPTH, depth)):
+            t = fma32(left[..., :, k, None], right[..., None, k, :], t)
+        result = add32(result, t)
+    return np.array(result)

@@ -1,0 +1,45 @@
+"""erf, gelu."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from loom_core.reference.arith import Float32s, canonical32, f32, fma32
+from loom_core.reference.elementary.evaluation import (
+    HALF,
+    ONE,
+    add_magic,
+    horner,
+    magic_integer,
+    power_of_two,
+    scale,
+)
+from loom_core.reference.elementary.exponential import exp2_fraction, expm1_fraction, reduce_exp
+
+
+def erf(x: ArrayLike) -> Float32s:
+    """Error function."""
+    a = np.abs(f32(x))
+    small = fma32(horner(a * a, "erf"), a, a)
+    y = -horner(np.minimum(a, np.float32(3.9375)), "erf_tail")
+    n, integer = magic_integer(add_magic(y))
+    large = fma32(-exp2_fraction(y - n), power_of_two(integer), ONE)
+    return canonical32(np.copysign(np.where(a < np.float32(0.85), small, large), f32(x)))
+
+
+def gelu(x: ArrayLike) -> Float32s:
+    """x times the normal distribution function of x."""
+    argument = f32(x)
+    z = argument * argument
+    small = fma32(horner(z, "gelu_small"), z, HALF * argument)
+    b = np.minimum(np.abs(argument), np.float32(14.5))
+    w = horner((b - ONE) / fma32(HALF, b, ONE), "gelu_tail")
+    c = HALF * b
+    s = c * b
+    s_low = fma32(c, b, -s)
+    r, n = reduce_exp(-s)
+    p = expm1_fraction(r - s_low)
+    t = scale(fma32(w, p, w), n)
+    large = np.where(argument < 0, np.float32(-0.0), argument) - t
+    return canonical32(np.where(np.abs(argument) < ONE, small, large))

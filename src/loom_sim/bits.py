@@ -1,0 +1,308 @@
+"""Scalar building blocks of the engines: numba intrinsics with one fixed meaning on every host.
+
+Each function maps to one LLVM operation (or a handful) without fast-math flags, so LLVM may vectorise a loop over it but
+may not change a bit of the result. A fused multiply-add exists only where `fma32` / `fma64` is written. No function here
+has undefined behaviour for any input: conversions saturate, quotients never raise.
+
+Suffix 32 means float32 (or a 32-bit pattern), suffix 64 float64. Intrinsics live at module scope because numba's cache
+misses on intrinsics captured in closures.
+
+One trap: `canonical32(sqrt32(x))` is not canonical, because LLVM removes "x < 0 ? NaN : sqrt(x)" as redundant although
+x86 returns the other NaN. `loom_sim.elementary.sqrtf` asks in a way that stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_F32 = ir.FloatType()
+_F64 = ir.DoubleType()
+_I32 = ir.IntType(32)
+_I64 = ir.IntType(64)
+
+_Codegen = Callable[[Any, ir.IRBuilder, Any, Sequence[ir.Value]], ir.Value]
+
+# What the arguments are at run time; numba infers them, so to a type checker they are opaque.
+Bool: TypeAlias = Any
+Float32: TypeAlias = Any
+Float64: TypeAlias = Any
+Int32: TypeAlias = Any
+Int64: TypeAlias = Any
+
+NAN_BITS32 = np.int32(0x7FC00000)
+NAN32 = np.float32(np.nan)
+NAN64 = np.float64(np.nan)
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def scalar(function: _Function) -> _Function:
+    """Decorator of the engines' scalar functions: compiled at first use, inlined into every caller, never raising."""
+    return cast(_Function, njit(forceinline=True, error_model="numpy")(function))
+
+
+def _intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
+    return cast(Callable[..., Any], intrinsic(function))
+
+
+def _llvm_call(name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> _Codegen:
+    """Code generator that calls the LLVM intrinsic `name` on its arguments."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, arguments), name)
+        return builder.call(function, values)
+
+    return generate
+
+
+def _bitcast_to(result: ir.Type) -> _Codegen:
+    """Code generator that reinterprets its only argument as `result`."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return builder.bitcast(values[0], result)
+
+    return generate
+
+
+@_intrinsic
+def fma32(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """(f32, f32, f32) -> f32: a * b + c rounded once."""
+    return types.float32(types.float32, types.float32, types.float32), _llvm_call("llvm.fma.f32", _F32, [_F32] * 3)
+
+
+@_intrinsic
+def fma64(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """(f64, f64, f64) -> f64: a * b + c rounded once."""
+    return types.float64(types.float64, types.float64, types.float64), _llvm_call("llvm.fma.f64", _F64, [_F64] * 3)
+
+
+@_intrinsic
+def polynomial32(typing_context: Any, x: Any, coefficients: Any) -> Any:
+    """(f32, tuple of n f32, ascending) -> f32: Horner's rule, one `fma32` a step from the highest coefficient down."""
+    if not isinstance(coefficients, types.UniTuple) or coefficients.dtype != types.float32:
+        return None
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_F32, [_F32] * 3), "llvm.fma.f32")
+        terms = [builder.extract_value(values[1], index) for index in range(coefficients.count)]
+        result = terms[-1]
+        for term in reversed(terms[:-1]):
+            result = builder.call(function, [result, values[0], term])
+        return result
+
+    return types.float32(types.float32, coefficients), generate
+
+
+@_intrinsic
+def div32(typing_context: Any, a: Any, b: Any) -> Any:
+    """(f32, f32) -> f32: IEEE quotient; never raises, whatever error model the caller was compiled with."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return builder.fdiv(*values)
+
+    return types.float32(types.float32, types.float32), generate
+
+
+@_intrinsic
+def div64(typing_context: Any, a: Any, b: Any) -> Any:
+    """(f64, f64) -> f64: IEEE quotient; never raises."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return builder.fdiv(*values)
+
+    return types.float64(types.float64, types.float64), generate
+
+
+@_intrinsic
+def bits32(typing_context: Any, x: Any) -> Any:
+    """f32 -> i32: the bit pattern."""
+    return types.int32(types.float32), _bitcast_to(_I32)
+
+
+@_intrinsic
+def float32_from_bits(typing_context: Any, pattern: Any) -> Any:
+    """i32 -> f32: the float with this bit pattern."""
+    return types.float32(types.int32), _bitcast_to(_F32)
+
+
+@_intrinsic
+def bits64(typing_context: Any, x: Any) -> Any:
+    """f64 -> i64: the bit pattern."""
+    return types.int64(types.float64), _bitcast_to(_I64)
+
+
+@_intrinsic
+def float64_from_bits(typing_context: Any, pattern: Any) -> Any:
+    """i64 -> f64: the float with this bit pattern."""
+    return types.float64(types.int64), _bitcast_to(_F64)
+
+
+@_intrinsic
+def select(typing_context: Any, condition: Any, x: Any, y: Any) -> Any:
+    """(bool, T, T) -> T: `x` where the condition holds, else `y`; both are evaluated and bits move unchanged.
+
+    No branch is made. T is the type that numba unifies `x` and `y` to: give both the same type where the width matters.
+    """
+    unified = typing_context.unify_types(types.unliteral(x), types.unliteral(y))
+    if unified is None:
+        return None
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return builder.select(values[0], values[1], values[2])
+
+    return unified(types.boolean, unified, unified), generate
+
+
+@_intrinsic
+def sqrt32(typing_context: Any, x: Any) -> Any:
+    """f32 -> f32: correctly rounded square root; a NaN of either sign below zero, -0 for -0."""
+    return types.float32(types.float32), _llvm_call("llvm.sqrt.f32", _F32, [_F32])
+
+
+@_intrinsic
+def sqrt64(typing_context: Any, x: Any) -> Any:
+    """f64 -> f64: correctly rounded square root."""
+    return types.float64(types.float64), _llvm_call("llvm.sqrt.f64", _F64, [_F64])
+
+
+@_intrinsic
+def abs32(typing_context: Any, x: Any) -> Any:
+    """f32 -> f32: the sign bit cleared (of a NaN too)."""
+    return types.float32(types.float32), _llvm_call("llvm.fabs.f32", _F32, [_F32])
+
+
+@_intrinsic
+def abs64(typing_context: Any, x: Any) -> Any:
+    """f64 -> f64: the sign bit cleared (of a NaN too)."""
+    return types.float64(types.float64), _llvm_call("llvm.fabs.f64", _F64, [_F64])
+
+
+@_intrinsic
+def copysign32(typing_context: Any, magnitude: Any, sign: Any) -> Any:
+    """(f32, f32) -> f32: the magnitude of the first with the sign bit of the second."""
+    return types.float32(types.float32, types.float32), _llvm_call("llvm.copysign.f32", _F32, [_F32] * 2)
+
+
+# Rounding to an integral value is exact: a target without the instruction may call any correct routine, the bits cannot
+# differ.
+@_intrinsic
+def floor32(typing_context: Any, x: Any) -> Any:
+    """f32 -> f32: largest integral value <= x, sign of zero kept."""
+    return types.float32(types.float32), _llvm_call("llvm.floor.f32", _F32, [_F32])
+
+
+@_intrinsic
+def ceil32(typing_context: Any, x: Any) -> Any:
+    """f32 -> f32: smallest integral value >= x, sign of zero kept."""
+    return types.float32(types.float32), _llvm_call("llvm.ceil.f32", _F32, [_F32])
+
+
+@_intrinsic
+def rint32(typing_context: Any, x: Any) -> Any:
+    """f32 -> f32: nearest integral value, ties to even, sign of zero kept."""
+    return types.float32(types.float32), _llvm_call("llvm.rint.f32", _F32, [_F32])
+
+
+@_intrinsic
+def trunc32(typing_context: Any, x: Any) -> Any:
+    """f32 -> f32: x without its fraction, sign of zero kept."""
+    return types.float32(types.float32), _llvm_call("llvm.trunc.f32", _F32, [_F32])
+
+
+@_intrinsic
+def f32_to_i32_sat(typing_context: Any, x: Any) -> Any:
+    """f32 -> i32: truncated toward zero, saturating; NaN gives 0."""
+    return types.int32(types.float32), _llvm_call("llvm.fptosi.sat.i32.f32", _I32, [_F32])
+
+
+@_intrinsic
+def f32_to_i64_sat(typing_context: Any, x: Any) -> Any:
+    """f32 -> i64: truncated toward zero, saturating; NaN gives 0."""
+    return types.int64(types.float32), _llvm_call("llvm.fptosi.sat.i64.f32", _I64, [_F32])
+
+
+@_intrinsic
+def f32_to_u32_sat(typing_context: Any, x: Any) -> Any:
+    """f32 -> u32: truncated toward zero, saturating; NaN and negative values give 0."""
+    return types.uint32(types.float32), _llvm_call("llvm.fptoui.sat.i32.f32", _I32, [_F32])
+
+
+@_intrinsic
+def f32_to_u64_sat(typing_context: Any, x: Any) -> Any:
+    """f32 -> u64: truncated toward zero, saturating; NaN and negative values give 0."""
+    return types.uint64(types.float32), _llvm_call("llvm.fptoui.sat.i64.f32", _I64, [_F32])
+
+
+def _small_saturating(name: str, bits: int) -> _Codegen:
+    """Code generator of a saturating float32 conversion to an integer narrower than 32 bits."""
+    return _llvm_call(name, ir.IntType(bits), [_F32])
+
+
+@_intrinsic
+def f32_to_i16_sat(typing_context: Any, x: Any) -> Any:
+    """f32 -> i16: truncated toward zero, saturating; NaN gives 0."""
+    return types.int16(types.float32), _small_saturating("llvm.fptosi.sat.i16.f32", 16)
+
+
+@_intrinsic
+def f32_to_u16_sat(typing_context: Any, x: Any) -> Any:
+    """f32 -> u16: truncated toward zero, saturating; NaN and negative values give 0."""
+    return types.uint16(types.float32), _small_saturating("llvm.fptoui.sat.i16.f32", 16)
+
+
+@_intrinsic
+def f32_to_i8_sat(typing_context: Any, x: Any) -> Any:
+    """f32 -> i8: truncated toward zero, saturating; NaN gives 0."""
+    return types.int8(types.float32), _small_saturating("llvm.fptosi.sat.i8.f32", 8)
+
+
+@_intrinsic
+def f32_to_u8_sat(typing_context: Any, x: Any) -> Any:
+    """f32 -> u8: truncated toward zero, saturating; NaN and negative values give 0."""
+    return types.uint8(types.float32), _small_saturating("llvm.fptoui.sat.i8.f32", 8)
+
+
+@_intrinsic
+def i32_to_f32(typing_context: Any, x: Any) -> Any:
+    """i32 -> f32: rounded to nearest even."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return builder.sitofp(values[0], _F32)
+
+    return types.float32(types.int32), generate
+
+
+@_intrinsic
+def i64_to_f32(typing_context: Any, x: Any) -> Any:
+    """i64 -> f32: rounded once to nearest even (not through float64)."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return builder.sitofp(values[0], _F32)
+
+    return types.float32(types.int64), generate
+
+
+@scalar
+def canonical32(x: Float32) -> Float32:
+    """f32 -> f32: every NaN becomes 0x7fc00000, every other value keeps its bits."""
+    return select(x != x, NAN32, x)
+
+
+@scalar
+def propagate_nan32(x: Float32, result: Float32) -> Float32:
+    """(f32, f32) -> f32: the canonical NaN where `x` is a NaN, else `result` (which must not be one)."""
+    return select(x != x, NAN32, result)
+
+
+@scalar
+def canonical64(x: Float64) -> Float64:
+    """f64 -> f64: every NaN becomes 0x7ff8000000000000, every other value keeps its bits."""
+    return select(x != x, NAN64, x)

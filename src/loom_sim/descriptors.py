@@ -1,0 +1,105 @@
+"""SCE programs as the stream engine reads them: one array of words a program, made when an object is loaded.
+
+    0            streams; registers; body instructions; tail instructions; log2 of the bytes of a slot's element;
+                 address of the first instruction
+    8 ..         STREAM_WORDS a stream: kind, log2 bytes, 1 if it belongs to the tail, 1 if it must keep its old values
+    then         INSTR_WORDS an instruction: engine address, operand codes dst a b c, 1 if a reduction, log2 bytes of its result
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from loom_core.isa.program import ProgramInfo, R, S, SceInstr, SceProgram
+from loom_core.isa.sce import DTYPE_LOG2_BYTES, OPERAND_STREAM, SCE_OPS, STREAM_KINDS, SceOp
+
+STREAM_COUNT: Final = 0
+REGISTER_COUNT: Final = 1
+BODY_COUNT: Final = 2
+TAIL_COUNT: Final = 3
+SLOT_LOG2: Final = 4
+INSTRUCTIONS: Final = 5
+FIRST_STREAM: Final = 8
+
+STREAM_KIND: Final = 0
+STREAM_LOG2: Final = 1
+STREAM_TAIL: Final = 2
+STREAM_KEEPS: Final = 3
+STREAM_WORDS: Final = 4
+
+INSTR_ENGINE: Final = 0
+INSTR_DST: Final = 1
+INSTR_A: Final = 2
+INSTR_B: Final = 3
+INSTR_C: Final = 4
+INSTR_REDUCES: Final = 5
+INSTR_RESULT_LOG2: Final = 6
+INSTR_WORDS: Final = 8
+
+
+def element_log2(name: str) -> int:
+    """log2 of the bytes of an operand type of `isa.sce`: a dtype's name, or its number of bits."""
+    return {8: 0, 16: 1, 32: 2, 64: 3}[int(name)] if name.isdigit() else DTYPE_LOG2_BYTES[name]
+
+
+def describe(program: SceProgram, info: ProgramInfo, engine: Callable[[SceOp], int]) -> npt.NDArray[np.int64]:
+    """Descriptor of a verified program; `engine` gives the address of an opcode's engine.
+
+    The array holds its own address: it must stay where it is for as long as it is used.
+    """
+    streams, instructions = program.streams, program.instructions
+    first_instruction = FIRST_STREAM + STREAM_WORDS * len(streams)
+    words = np.zeros(first_instruction + INSTR_WORDS * len(instructions), np.int64)
+    words[STREAM_COUNT] = len(streams)
+    words[REGISTER_COUNT] = program.registers
+    words[BODY_COUNT] = info.tail_start
+    words[TAIL_COUNT] = len(instructions) - info.tail_start
+    words[INSTRUCTIONS] = words.ctypes.data + 8 * first_instruction
+    tail_reads = _loads_of(instructions[info.tail_start :], program)
+    keeps = _read_after_a_store(program)
+    log2s = [DTYPE_LOG2_BYTES[stream.dtype] for stream in streams]
+    for number, stream in enumerate(streams):
+        at = FIRST_STREAM + STREAM_WORDS * number
+        words[at + STREAM_KIND] = STREAM_KINDS[stream.kind]
+        words[at + STREAM_LOG2] = DTYPE_LOG2_BYTES[stream.dtype]
+        words[at + STREAM_TAIL] = number in tail_reads or info.reduced_stores[number]
+        words[at + STREAM_KEEPS] = number in keeps
+    for index, instr in enumerate(instructions):
+        op = SCE_OPS[instr.mnemonic]
+        at = first_instruction + INSTR_WORDS * index
+        words[at + INSTR_ENGINE] = engine(op)
+        for field, operand in zip((INSTR_DST, INSTR_A, INSTR_B, INSTR_C), (instr.dst, *instr.operands), strict=False):
+            words[at + field] = _code(operand)
+        words[at + INSTR_REDUCES] = op.is_reduction
+        words[at + INSTR_RESULT_LOG2] = element_log2(op.result)
+        log2s.extend(element_log2(name) for name in (*op.operands, op.result))
+    words[SLOT_LOG2] = max(log2s)
+    return words
+
+
+def _code(operand: R | S) -> int:
+    return operand.number + OPERAND_STREAM if isinstance(operand, S) else operand.number
+
+
+def _loads_of(instructions: tuple[SceInstr, ...], program: SceProgram) -> set[int]:
+    numbers = {operand.number for instr in instructions for operand in instr.operands if isinstance(operand, S)}
+    return {number for number in numbers if program.streams[number].kind == "load"}
+
+
+def _read_after_a_store(program: SceProgram) -> set[int]:
+    """Load streams that an instruction reads after an earlier one has stored.
+
+    Where the two streams are one and the same, an update in place, every read is of the old values; a chunk of such a load is
+    therefore copied before the instructions run.
+    """
+    found: set[int] = set()
+    stored = False
+    for instr in program.instructions:
+        if stored:
+            found |= _loads_of((instr,), program)
+        stored = stored or isinstance(instr.dst, S)
+    return found

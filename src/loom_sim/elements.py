@@ -1,0 +1,133 @@
+"""Element engines: one loop over `count` elements for each SCE opcode, made from its row and its scalar function.
+
+An element engine is void(dst, a, b, c, count): addresses of `count` contiguous elements each (unused ones are ignored).
+Element i is read from all operands before it is written, so dst may be one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from loom_core.isa.sce import SceOp
+from loom_sim.reductions import build_reduction
+from loom_sim.scalars import Scalar, compiled_scalar, scalar_of
+
+ElementEngine: TypeAlias = Callable[[int, int, int, int, int], None]
+
+_NUMBA_TYPES: Final[dict[str, Any]] = {
+    "f32": types.float32,
+    "i64": types.int64,
+    "i32": types.int32,
+    "i16": types.int16,
+    "i8": types.int8,
+    "u8": types.uint8,
+    "bool": types.boolean,
+    "64": types.int64,
+    "32": types.int32,
+    "16": types.int16,
+    "8": types.int8,
+}
+
+
+def _llvm_type(name: str) -> ir.Type:
+    kind = _NUMBA_TYPES[name]
+    if kind == types.float32:
+        return ir.FloatType()
+    return ir.IntType(8 if kind == types.boolean else kind.bitwidth)
+
+
+def _scopes(module: ir.Module) -> tuple[Any, Any]:
+    """Alias scope list of an engine's loads.
+
+    Stores are declared not to alias them, or LLVM would test for overlap and run an in-place update one element at a time.
+    That is sound although dst may equal an operand: the value stored depends on every load of its element, and no other
+    element is touched.
+    """
+    domain = module.add_metadata([ir.MetaDataString(module, "loom.elements")])
+    scope = module.add_metadata([ir.MetaDataString(module, "loom.elements.loads"), domain])
+    return domain, module.add_metadata([scope])
+
+
+def _make_load(name: str) -> Any:
+    memory = _llvm_type(name)
+
+    @intrinsic
+    def load(typing_context, base, index):  # type: ignore[no-untyped-def]
+        """Element `index` of the array at `base`; a bool byte other than 0 is true."""
+
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+            # One inttoptr and an indexed access: the form in which the vectoriser sees consecutive elements.
+            pointer = builder.gep(builder.inttoptr(values[0], memory.as_pointer()), [values[1]])
+            value = builder.load(pointer, align=1)
+            value.set_metadata("alias.scope", _scopes(builder.module)[1])
+            return builder.icmp_unsigned("!=", value, memory(0)) if name == "bool" else value
+
+        return _NUMBA_TYPES[name](types.int64, types.int64), generate
+
+    return load
+
+
+def _make_store(name: str) -> Any:
+    memory = _llvm_type(name)
+
+    @intrinsic
+    def store(typing_context, base, index, value):  # type: ignore[no-untyped-def]
+        """`value` to element `index` of the array at `base`."""
+
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+            pointer = builder.gep(builder.inttoptr(values[0], memory.as_pointer()), [values[1]])
+            value = builder.zext(values[2], memory) if name == "bool" else values[2]
+            instruction = builder.store(value, pointer, align=1)
+            instruction.set_metadata("noalias", _scopes(builder.module)[1])
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, _NUMBA_TYPES[name]), generate
+
+    return store
+
+
+_LOADS: Final = {name: _make_load(name) for name in _NUMBA_TYPES}
+_STORES: Final = {name: _make_store(name) for name in _NUMBA_TYPES}
+
+
+def build_element(op: SceOp) -> ElementEngine:
+    """The Python function of an opcode's engine, for `jit.engine_address`."""
+    if op.is_reduction:
+        return build_reduction(op, _LOADS[op.result], _STORES[op.result], compiled_scalar)
+    builder = (_unary, _binary, _ternary)[len(op.operands) - 1]
+    return builder(scalar_of(op), [_LOADS[name] for name in op.operands], _STORES[op.result])
+
+
+def _unary(scalar: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
+    (load_a,) = loads
+
+    def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
+        for i in range(count):
+            store(dst, i, scalar(load_a(a, i)))
+
+    return engine
+
+
+def _binary(scalar: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
+    load_a, load_b = loads
+
+    def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
+        for i in range(count):
+            store(dst, i, scalar(load_a(a, i), load_b(b, i)))
+
+    return engine
+
+
+def _ternary(scalar: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
+    load_a, load_b, load_c = loads
+
+    def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
+        for i in range(count):
+            store(dst, i, scalar(load_a(a, i), load_b(b, i), load_c(c, i)))
+
+    return engine

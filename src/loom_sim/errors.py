@@ -1,0 +1,87 @@
+"""Diagnostics of the simulator (LOOM-Sxxx): its engine cache, its launches, and the faults of a running program."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from loom_core.base.diagnostics import Severity, UserError
+
+
+class SimulatorError(UserError):
+    """Base of everything that stops a program or refuses to start one."""
+
+
+# ---- engine cache: warnings, never raised ----
+
+
+class EngineCacheUnwritable(UserError):
+    code = "LOOM-S001"
+    template = "simulator engines cannot be kept in {path} ({reason}); they are compiled again in every process"
+    hint = "set LOOM_CACHE_DIR to a folder that can be written"
+    severity: ClassVar[Severity] = "warning"
+
+
+class EngineCacheDamaged(UserError):
+    code = "LOOM-S002"
+    template = "the stored simulator engine {path} is damaged; it is compiled again"
+    severity: ClassVar[Severity] = "warning"
+
+
+# ---- loading and launching ----
+
+
+class UnsupportedMachine(SimulatorError):
+    code = "LOOM-S010"
+    template = "this simulator cannot be the machine {machine}: {field} is {value}, it supports {supported}"
+    hint = "use a preset, or change the fields that the simulator leaves free"
+
+
+class BadLaunch(SimulatorError):
+    code = "LOOM-S011"
+    template = "the launch does not fit the object: {reason}"
+
+
+# ---- faults of a running program ----
+
+
+class OutOfBounds(SimulatorError):
+    code = "LOOM-S101"
+    template = "{command} touches bytes {low} to {high} of {space}, whose bytes are {first} to {last}"
+
+
+class UnknownSpace(SimulatorError):
+    code = "LOOM-S102"
+    template = "{command} names space {number}; the launch has spaces 0 (SRAM) to {last}"
+
+
+class OversizedCommand(SimulatorError):
+    code = "LOOM-S103"
+    template = "{command} covers {elements} elements; at most {limit} are simulated in one command"
+    hint = "the sizes come from register operands: look for a size computed from an uninitialised or huge value"
+
+
+class StepZero(SimulatorError):
+    code = "LOOM-S104"
+    template = "loop with step 0 in register r{register}"
+
+
+class WatchdogExpired(SimulatorError):
+    code = "LOOM-S105"
+    template = "the watchdog budget of {budget} backward jumps is used up"
+    hint = "the kernel's while loop does not end, or its budget is too small"
+
+
+class Trapped(SimulatorError):
+    code = "LOOM-S106"
+    template = "the program stopped itself with trap {trap}"
+
+
+class ReadOnlySpace(SimulatorError):
+    code = "LOOM-S108"
+    template = "{command} writes to {space}, which the kernel does not declare as written"
+
+
+class CommandLimit(SimulatorError):
+    code = "LOOM-S107"
+    template = "the run executed {executed} commands, its limit"
+    hint = "the limit was given to this run; a kernel that needs more is given a higher one"

@@ -1,0 +1,71 @@
+"""The state of one simulated core: one int64 array that Python prepares and compiled code works on.
+
+Everything a command needs hangs on the address of this array. Indices are words; addresses are host addresses. The space
+table comes last because its length depends on the launch.
+
+    0 ..  63   fields: the constants below
+   64 .. 319   initial values of the registers, copied at the start of a run
+  320 .. 575   registers
+  576 .. 671   loop stack, 16 entries of LOOP_WORDS: counter, hi, step, register, word after the loop command
+  672 .. 767   boxes of the DMA engine
+  768 .. 1039  operands of the running command where any came from a register: header, mask, up to 253 words
+ 1040 .. 1295  operand pointers of the running SCE program: registers 0..127, streams 128..
+ 1296 .. 1807  streams and views of the running SCE program (`stream`)
+ 1808 ..       space table, SPACE_WORDS a space: base address, first legal byte, one past the last legal byte, 1 if writable
+
+Module constants rather than an enum: compiled code freezes plain integers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# ---- fields ----
+
+PC: Final = 0  # word index of the next command
+RUNNING: Final = 1  # 0 before the first command of a run: registers are still to be initialised
+EXECUTED: Final = 2  # commands executed by this run
+CREDIT: Final = 3  # work left until control returns to the host: see `interpreter.ENGINE_CREDIT`
+DEPTH: Final = 4  # loops entered
+WATCHDOG: Final = 5  # backward jumps left
+CORE: Final = 6  # number of this core
+STREAM: Final = 8  # address of the command stream
+ENGINES: Final = 9  # address of the table opcode -> engine address
+PROGRAMS: Final = 10  # address of the table program offset -> address of its descriptor
+SPACE_COUNT: Final = 11
+SRAM: Final = 12  # address; also the base of space 0
+SRAM_BYTES: Final = 13
+SCRATCH: Final = 14  # address of the stream engine's slots
+TRACE: Final = 15  # address of the cycle model's state (tracing interpreter only)
+FAULT_SPACE: Final = 24
+FAULT_LOW: Final = 25  # first byte offset touched out of bounds
+FAULT_HIGH: Final = 26  # one past the last; or a limit
+FAULT_VALUE: Final = 27
+
+# ---- areas ----
+
+REGISTERS: Final = 256
+INITIAL_REGISTERS: Final = 64
+LIVE_REGISTERS: Final = INITIAL_REGISTERS + REGISTERS
+LOOP_WORDS: Final = 6
+LOOP_STACK: Final = LIVE_REGISTERS + REGISTERS
+DMA_BOXES: Final = 672
+OPERANDS: Final = 768
+POINTERS: Final = 1040
+STREAM_VIEWS: Final = 1296
+SPACES: Final = 1808
+SPACE_WORDS: Final = 4
+
+# ---- what a run or an engine returns; engines return OK or a fault ----
+
+OK: Final = 0
+HALTED: Final = 1  # the program is done
+OUT_OF_CREDIT: Final = 2  # CREDIT is used up: give more and call again
+OUT_OF_BOUNDS: Final = 16  # FAULT_SPACE, FAULT_LOW, FAULT_HIGH
+UNKNOWN_SPACE: Final = 17  # FAULT_SPACE
+OVERSIZED: Final = 18  # FAULT_VALUE elements, FAULT_HIGH limit
+STEP_ZERO: Final = 19  # FAULT_VALUE register
+WATCHDOG_EXPIRED: Final = 20
+TRAPPED: Final = 21  # FAULT_VALUE code
+READ_ONLY: Final = 22  # FAULT_SPACE
+NO_ENGINE: Final = 23  # FAULT_VALUE opcode: a loader's mistake

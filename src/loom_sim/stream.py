@@ -1,0 +1,530 @@
+"""The stream compute engine's PROGRAM: SCE programs over strided streams, a chunk at a time.
+
+The iteration space is cut into chunks that fit the first-level cache. For each chunk every stream becomes a pointer to
+contiguous elements: into SRAM where they lie so, else to a slot that is filled before (loads, iota) or emptied after (stores).
+Then each instruction's element engine runs once over the chunk.
+
+There are two views of the iteration space: the body's, all dimensions, and the tail's, those that reductions leave. In both,
+dimensions that follow each other in every stream are merged; sizes and strides are then right-aligned in four dimensions.
+With reductions a row is what one result folds, and a chunk is some whole rows, or one row of up to 4096 elements, or one block
+of 4096 elements of a longer row: block results are collected and folded again by the same rule.
+
+State used: `STREAM_VIEWS` holds a record of RECORD_WORDS a stream and the sizes of the two views; `POINTERS` what each operand
+code stands for; the scratch memory a slot a register, then one a stream, then one for the block results of each of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from loom_core.isa.commands import OP_PROGRAM as PROGRAM_OPCODE
+from loom_core.isa.sce import OPERAND_STREAM, STREAM_IOTA, STREAM_SCALAR, STREAM_STORE
+from loom_sim import descriptors as d
+from loom_sim.jit import subroutine
+from loom_sim.memory import (
+    bounded_product,
+    call_element,
+    larger,
+    load8,
+    load16,
+    load32,
+    load64,
+    load_word,
+    move_bytes,
+    set8,
+    set16,
+    set32,
+    set64,
+    smaller,
+    store8,
+    store16,
+    store32,
+    store64,
+    store_word,
+)
+from loom_sim.reductions import BLOCK
+from loom_sim.spaces import check_range, is_wild, out_of_bounds, oversized
+from loom_sim.state import (
+    FAULT_VALUE,
+    NO_ENGINE,
+    OK,
+    POINTERS,
+    PROGRAMS,
+    SCRATCH,
+    SRAM,
+    SRAM_BYTES,
+    STREAM_VIEWS,
+)
+
+CHUNK: Final = 1024  # elements; slots of 4 KiB for the usual types, so that a program's working set stays in 32 KiB
+LONGEST_ROW: Final = BLOCK * BLOCK  # results of one row's blocks make one block
+ELEMENT_ALLOWANCE: Final = 1 << 24  # elements of an iteration space beyond what SRAM holds
+SLOT_PADDING: Final = 192  # keeps slots apart by no multiple of 4096 bytes, where stores seem to meet later loads
+
+RESULT_BYTES: Final = BLOCK * 8  # of the block results of one reduction
+SLOT_BYTES: Final = BLOCK * 8 + SLOT_PADDING + RESULT_BYTES
+"""Scratch memory that a register or stream may need."""
+
+MAX_STREAMS: Final = 24
+RECORD_WORDS: Final = 16
+_KIND, _LOG2, _TAIL, _MODE, _ADDRESS, _SLOT, _KEEPS, _STRIDES = 0, 1, 2, 3, 4, 5, 6, 8
+_SIZES: Final = MAX_STREAMS * RECORD_WORDS  # body sizes, then tail sizes
+_RANK: Final = 4
+_INNER: Final = _RANK - 1
+
+# How a stream becomes a pointer.
+_FIXED: Final = 0  # a slot that was filled before the first chunk
+_DIRECT: Final = 1  # contiguous throughout
+_IN_ROWS: Final = 2  # every chunk lies in one contiguous row
+_GATHER: Final = 3  # a slot, filled for each chunk
+_ONCE: Final = 4  # a slot, filled for the first chunk: all others are equal
+_SCATTER: Final = 5  # a slot, emptied after each chunk
+
+
+# ---- moving elements ------------------------------------------------------------------------------------------------------
+
+
+@subroutine("void(int64, int64, int64, int64)")
+def fill(dst, value, count, log2):  # type: ignore[no-untyped-def]
+    """`count` contiguous elements = the low bits of `value`."""
+    if log2 == 2:
+        for i in range(count):
+            set32(dst, i, value)
+    elif log2 == 3:
+        for i in range(count):
+            set64(dst, i, value)
+    elif log2 == 0:
+        for i in range(count):
+            set8(dst, i, value)
+    else:
+        for i in range(count):
+            set16(dst, i, value)
+
+
+@subroutine("void(int64, int64, int64, int64, int64)")
+def count_up(dst, value, step, count, log2):  # type: ignore[no-untyped-def]
+    """`count` integers value, value + step, ..., wrapped to the element."""
+    if log2 == 2:
+        for i in range(count):
+            set32(dst, i, value + i * step)
+    else:
+        for i in range(count):
+            set64(dst, i, value + i * step)
+
+
+@subroutine("int64(int64, int64)")
+def load_element(address, log2):  # type: ignore[no-untyped-def]
+    if log2 == 2:
+        return load32(address)
+    if log2 == 3:
+        return load64(address)
+    if log2 == 0:
+        return load8(address)
+    return load16(address)
+
+
+@subroutine("void(int64, int64, int64, int64, int64, int64)")
+def move_row(dst, dst_stride, src, src_stride, count, log2):  # type: ignore[no-untyped-def]
+    """`count` elements between two strided rows."""
+    element = 1 << log2
+    if dst_stride == element and src_stride == element:
+        move_bytes(dst, src, count << log2)
+    elif dst_stride == element and src_stride == 0:
+        fill(dst, load_element(src, log2), count, log2)
+    elif log2 == 2:
+        for i in range(count):
+            store32(dst + i * dst_stride, load32(src + i * src_stride))
+    elif log2 == 3:
+        for i in range(count):
+            store64(dst + i * dst_stride, load64(src + i * src_stride))
+    elif log2 == 0:
+        for i in range(count):
+            store8(dst + i * dst_stride, load8(src + i * src_stride))
+    else:
+        for i in range(count):
+            store16(dst + i * dst_stride, load16(src + i * src_stride))
+
+
+@subroutine("int64(int64, int64, int64)")
+def row_offset(record, sizes, row):  # type: ignore[no-untyped-def]
+    """Sum of stride * index over the outer dimensions, for the row (run of the innermost dimension) number `row`."""
+    size = load_word(sizes, 2)
+    if row < size:
+        return row * load_word(record, _STRIDES + 2)
+    rest, middle = row // size, load_word(sizes, 1)
+    return (
+        row % size * load_word(record, _STRIDES + 2)
+        + rest % middle * load_word(record, _STRIDES + 1)
+        + rest // middle * load_word(record, _STRIDES)
+    )
+
+
+@subroutine("void(int64, int64, int64, int64)")
+def exchange(record, sizes, first, count):  # type: ignore[no-untyped-def]
+    """Move elements [first, first + count) of a view between a stream and its slot: into it, or out of it for a store."""
+    kind, log2, slot = load_word(record, _KIND), load_word(record, _LOG2), load_word(record, _SLOT)
+    stride, inner = load_word(record, _STRIDES + _INNER), load_word(sizes, _INNER)
+    row, column = first // inner, first % inner
+    while count > 0:
+        part = smaller(inner - column, count)
+        place = load_word(record, _ADDRESS) + row_offset(record, sizes, row) + column * stride
+        if kind == STREAM_IOTA:
+            count_up(slot, place, stride, part, log2)
+        elif kind == STREAM_STORE:
+            move_row(place, stride, slot, 1 << log2, part, log2)
+        else:
+            move_row(slot, 1 << log2, place, stride, part, log2)
+        slot += part << log2
+        count -= part
+        row += 1
+        column = 0
+
+
+# ---- views ----------------------------------------------------------------------------------------------------------------
+
+
+@subroutine("int64(int64, int64, int64, int64, int64)")
+def read_streams(state, operands, descriptor, ndim, kept):  # type: ignore[no-untyped-def]
+    """Fill the records and sizes from the command's operands; bounds check every load and store. `kept`: tail dimensions."""
+    views = state + STREAM_VIEWS * 8
+    for dim in range(_RANK):
+        store_word(views, _SIZES + dim, load_word(operands, dim + 1 - (_RANK - ndim)) if dim >= _RANK - ndim else 1)
+        in_tail = dim >= _RANK - kept
+        store_word(views, _SIZES + _RANK + dim, load_word(operands, dim + 1 - (_RANK - kept)) if in_tail else 1)
+    for number in range(load_word(descriptor, d.STREAM_COUNT)):
+        stream = descriptor + (d.FIRST_STREAM + number * d.STREAM_WORDS) * 8
+        record = views + number * (RECORD_WORDS * 8)
+        kind, log2, tail = (
+            load_word(stream, d.STREAM_KIND),
+            load_word(stream, d.STREAM_LOG2),
+            load_word(stream, d.STREAM_TAIL),
+        )
+        store_word(record, _KIND, kind)
+        store_word(record, _LOG2, log2)
+        store_word(record, _TAIL, tail)
+        store_word(record, _KEEPS, load_word(stream, d.STREAM_KEEPS))
+        given = operands + (1 + ndim + number * (1 + ndim)) * 8
+        base = load_word(given, 0)
+        dims = kept if tail else ndim
+        low, high, wild = 0, 1 << log2, False
+        for dim in range(_RANK - dims):
+            store_word(record, _STRIDES + dim, 0)
+        for dim in range(dims):
+            stride = load_word(given, 1 + dim)
+            store_word(record, _STRIDES + _RANK - dims + dim, stride)
+            span = bounded_product(load_word(operands, 1 + dim) - 1, stride)
+            wild |= is_wild(span)
+            low += smaller(span, 0)
+            high += larger(span, 0)
+        if kind == STREAM_IOTA or kind == STREAM_SCALAR:
+            store_word(record, _ADDRESS, base)
+            continue
+        if wild:
+            return out_of_bounds(state, 0, base, low, high)
+        status = check_range(state, 0, base, low, high)
+        if status != OK:
+            return status
+        store_word(record, _ADDRESS, load_word(state, SRAM) + base)
+    return OK
+
+
+@subroutine("boolean(int64, int64, int64, int64, int64)")
+def dims_follow(views, streams, tail, outer, inner):  # type: ignore[no-untyped-def]
+    """Whether, in every stream of a view, a step of dimension `outer` is as far as all of dimension `inner`."""
+    size = load_word(views, _SIZES + tail * _RANK + inner)
+    for number in range(streams):
+        record = views + number * (RECORD_WORDS * 8)
+        if load_word(record, _TAIL) != tail or load_word(record, _KIND) == STREAM_SCALAR:
+            continue
+        if load_word(record, _STRIDES + outer) != load_word(record, _STRIDES + inner) * size:
+            return False
+    return True
+
+
+@subroutine("void(int64, int64, int64, int64)")
+def collapse_view(state, streams, tail, dims):  # type: ignore[no-untyped-def]
+    """Merge dimensions of a view that follow each other in all its streams; those that vanish get size 1, outermost."""
+    views = state + STREAM_VIEWS * 8
+    sizes = views + (_SIZES + tail * _RANK) * 8
+    inner = _INNER
+    for dim in range(_INNER - 1, _INNER - dims, -1):
+        size = load_word(sizes, dim)
+        if size == 1:
+            continue
+        below = load_word(sizes, inner)
+        if below != 1 and dims_follow(views, streams, tail, dim, inner):
+            store_word(sizes, inner, below * size)
+            continue
+        if below != 1:
+            inner -= 1
+        store_word(sizes, inner, size)
+        for number in range(streams):
+            record = views + number * (RECORD_WORDS * 8)
+            if load_word(record, _TAIL) == tail:
+                store_word(record, _STRIDES + inner, load_word(record, _STRIDES + dim))
+    for dim in range(inner):
+        store_word(sizes, dim, 1)
+
+
+@subroutine("boolean(int64, int64, int64)")
+def is_contiguous(record, sizes, element):  # type: ignore[no-untyped-def]
+    for dim in range(_INNER, -1, -1):
+        size = load_word(sizes, dim)
+        if size != 1:
+            if load_word(record, _STRIDES + dim) != element:
+                return False
+            element *= size
+    return True
+
+
+@subroutine("boolean(int64, int64, int64)")
+def repeats(record, sizes, grain):  # type: ignore[no-untyped-def]
+    """Whether all chunks that begin at multiples of `grain` elements of a view see the same elements of a stream."""
+    for dim in range(_INNER):
+        if load_word(sizes, dim) != 1 and load_word(record, _STRIDES + dim) != 0:
+            return False
+    inner = load_word(sizes, _INNER)
+    return load_word(record, _STRIDES + _INNER) == 0 or inner == 1 or grain % inner == 0
+
+
+@subroutine("void(int64, int64, int64, int64, int64, boolean)")
+def choose_modes(state, streams, tail, chunk, grain, in_rows):  # type: ignore[no-untyped-def]
+    """Decide for each stream of a view how its chunks become pointers, and fill the slots of scalars.
+
+    `chunk`: elements of the longest chunk; `grain`: a divisor of where chunks begin; `in_rows`: no chunk crosses a row.
+    """
+    views = state + STREAM_VIEWS * 8
+    sizes = views + (_SIZES + tail * _RANK) * 8
+    for number in range(streams):
+        record = views + number * (RECORD_WORDS * 8)
+        if load_word(record, _TAIL) != tail:
+            continue
+        kind, log2 = load_word(record, _KIND), load_word(record, _LOG2)
+        mode = _GATHER
+        if kind == STREAM_SCALAR:
+            fill(load_word(record, _SLOT), load_word(record, _ADDRESS), chunk, log2)
+            mode = _FIXED
+        elif kind == STREAM_IOTA:
+            if repeats(record, sizes, grain):
+                mode = _ONCE
+        elif load_word(record, _KEEPS) == 0:
+            if is_contiguous(record, sizes, 1 << log2):
+                mode = _DIRECT
+            elif in_rows and (chunk == 1 or load_word(record, _STRIDES + _INNER) == 1 << log2):
+                mode = _IN_ROWS
+            elif kind == STREAM_STORE:
+                mode = _SCATTER
+            elif repeats(record, sizes, grain):
+                mode = _ONCE
+        store_word(record, _MODE, mode)
+
+
+# ---- chunks ---------------------------------------------------------------------------------------------------------------
+
+
+@subroutine("void(int64, int64, int64, int64, int64)")
+def resolve(state, streams, tail, first, count):  # type: ignore[no-untyped-def]
+    """Pointers of a view's streams for elements [first, first + count)."""
+    views, pointers = state + STREAM_VIEWS * 8, state + (POINTERS + OPERAND_STREAM) * 8
+    sizes = views + (_SIZES + tail * _RANK) * 8
+    for number in range(streams):
+        record = views + number * (RECORD_WORDS * 8)
+        mode = load_word(record, _MODE)
+        if mode == _FIXED or load_word(record, _TAIL) != tail:
+            continue
+        if mode == _DIRECT:
+            store_word(pointers, number, load_word(record, _ADDRESS) + (first << load_word(record, _LOG2)))
+        elif mode == _IN_ROWS:
+            inner = load_word(sizes, _INNER)
+            offset = row_offset(record, sizes, first // inner) + first % inner * load_word(record, _STRIDES + _INNER)
+            store_word(pointers, number, load_word(record, _ADDRESS) + offset)
+        elif mode == _GATHER or (mode == _ONCE and first == 0):
+            exchange(record, sizes, first, count)
+
+
+@subroutine("void(int64, int64, int64, int64, int64)")
+def scatter(state, streams, tail, first, count):  # type: ignore[no-untyped-def]
+    """Empty the slots of a view's stores to elements [first, first + count)."""
+    views = state + STREAM_VIEWS * 8
+    for number in range(streams):
+        record = views + number * (RECORD_WORDS * 8)
+        if load_word(record, _MODE) == _SCATTER and load_word(record, _TAIL) == tail:
+            exchange(record, views + (_SIZES + tail * _RANK) * 8, first, count)
+
+
+@subroutine("void(int64, int64, int64, int64, int64, int64, int64)")
+def run_body(state, descriptor, count, row, rows, results, block):  # type: ignore[no-untyped-def]
+    """The body's instructions over a chunk of `count` elements; reductions fold `rows` rows of `row` elements.
+
+    `results` is 0, or the address of the slots where a reduction leaves its result number `block`.
+    """
+    pointers, instruction = state + POINTERS * 8, load_word(descriptor, d.INSTRUCTIONS)
+    for _ in range(load_word(descriptor, d.BODY_COUNT)):
+        engine, code = load_word(instruction, d.INSTR_ENGINE), load_word(instruction, d.INSTR_DST)
+        dst, a = load_word(pointers, code), load_word(pointers, load_word(instruction, d.INSTR_A))
+        if load_word(instruction, d.INSTR_REDUCES) != 0:
+            if results != 0:
+                dst = results_of(descriptor, results, code) + (block << load_word(instruction, d.INSTR_RESULT_LOG2))
+            call_element(engine, dst, a, 0, row, rows)
+        else:
+            b = load_word(pointers, load_word(instruction, d.INSTR_B))
+            c = load_word(pointers, load_word(instruction, d.INSTR_C))
+            call_element(engine, dst, a, b, c, count)
+        instruction += d.INSTR_WORDS * 8
+
+
+@subroutine("int64(int64, int64, int64)", inline=True)
+def results_of(descriptor, results, code):  # type: ignore[no-untyped-def]
+    """Address of the block results of the reduction that writes operand `code`."""
+    slot = code if code < OPERAND_STREAM else code - OPERAND_STREAM + load_word(descriptor, d.REGISTER_COUNT)
+    return results + slot * RESULT_BYTES
+
+
+@subroutine("void(int64, int64, int64, int64)")
+def fold_results(state, descriptor, results, blocks):  # type: ignore[no-untyped-def]
+    """Fold the block results of every reduction into its operand."""
+    pointers, instruction = state + POINTERS * 8, load_word(descriptor, d.INSTRUCTIONS)
+    for _ in range(load_word(descriptor, d.BODY_COUNT)):
+        if load_word(instruction, d.INSTR_REDUCES) != 0:
+            code = load_word(instruction, d.INSTR_DST)
+            source = results_of(descriptor, results, code)
+            call_element(load_word(instruction, d.INSTR_ENGINE), load_word(pointers, code), source, 0, blocks, 1)
+        instruction += d.INSTR_WORDS * 8
+
+
+@subroutine("void(int64, int64, int64)")
+def run_tail(state, descriptor, count):  # type: ignore[no-untyped-def]
+    """The tail's instructions over `count` rows."""
+    pointers, instruction = state + POINTERS * 8, load_word(descriptor, d.INSTRUCTIONS)
+    instruction += load_word(descriptor, d.BODY_COUNT) * (d.INSTR_WORDS * 8)
+    for _ in range(load_word(descriptor, d.TAIL_COUNT)):
+        call_element(
+            load_word(instruction, d.INSTR_ENGINE),
+            load_word(pointers, load_word(instruction, d.INSTR_DST)),
+            load_word(pointers, load_word(instruction, d.INSTR_A)),
+            load_word(pointers, load_word(instruction, d.INSTR_B)),
+            load_word(pointers, load_word(instruction, d.INSTR_C)),
+            count,
+        )
+        instruction += d.INSTR_WORDS * 8
+
+
+# ---- the three ways through an iteration space ----------------------------------------------------------------------------
+
+
+@subroutine("int64(int64, int64, int64)")
+def place_slots(state, descriptor, capacity):  # type: ignore[no-untyped-def]
+    """Give every register and stream a slot of `capacity` elements; returns the address behind them."""
+    pointers, views = state + POINTERS * 8, state + STREAM_VIEWS * 8
+    step = (((capacity << load_word(descriptor, d.SLOT_LOG2)) + 63) & -64) + SLOT_PADDING
+    slot = load_word(state, SCRATCH)
+    for number in range(load_word(descriptor, d.REGISTER_COUNT)):
+        store_word(pointers, number, slot)
+        slot += step
+    for number in range(load_word(descriptor, d.STREAM_COUNT)):
+        store_word(pointers, OPERAND_STREAM + number, slot)
+        store_word(views, number * RECORD_WORDS + _SLOT, slot)
+        slot += step
+    return slot
+
+
+@subroutine("void(int64, int64, int64)")
+def run_elements(state, descriptor, total):  # type: ignore[no-untyped-def]
+    """A program without reductions."""
+    streams, inner = load_word(descriptor, d.STREAM_COUNT), load_word(state, STREAM_VIEWS + _SIZES + _INNER)
+    in_rows = inner * 2 > CHUNK
+    chunk = smaller(CHUNK, inner) if in_rows else smaller(CHUNK // inner * inner, total)
+    grain = chunk if not in_rows or inner % chunk == 0 else 1
+    place_slots(state, descriptor, chunk)
+    choose_modes(state, streams, 0, chunk, grain, in_rows)
+    first = 0
+    while first < total:
+        count = smaller(chunk, (inner - first % inner) if in_rows else (total - first))
+        resolve(state, streams, 0, first, count)
+        run_body(state, descriptor, count, 0, 0, 0, 0)
+        scatter(state, streams, 0, first, count)
+        first += count
+
+
+@subroutine("void(int64, int64, int64, int64)")
+def run_rows(state, descriptor, total, row):  # type: ignore[no-untyped-def]
+    """A program whose reductions fold rows of at most one block."""
+    streams = load_word(descriptor, d.STREAM_COUNT)
+    rows, inner = total // row, load_word(state, STREAM_VIEWS + _SIZES + _INNER)
+    tail_inner = load_word(state, STREAM_VIEWS + _SIZES + _RANK + _INNER)
+    chunk_rows = smaller(larger(CHUNK // row, 1), rows)
+    chunk = chunk_rows * row
+    place_slots(state, descriptor, chunk)
+    choose_modes(state, streams, 0, chunk, chunk, inner % chunk == 0 or inner == total)
+    choose_modes(state, streams, 1, chunk_rows, chunk_rows, tail_inner % chunk_rows == 0 or tail_inner == rows)
+    for first_row in range(0, rows, chunk_rows):
+        count_rows = smaller(chunk_rows, rows - first_row)
+        first, count = first_row * row, count_rows * row
+        resolve(state, streams, 0, first, count)
+        resolve(state, streams, 1, first_row, count_rows)
+        run_body(state, descriptor, count, row, count_rows, 0, 0)
+        scatter(state, streams, 0, first, count)
+        run_tail(state, descriptor, count_rows)
+        scatter(state, streams, 1, first_row, count_rows)
+
+
+@subroutine("void(int64, int64, int64, int64)")
+def run_blocks(state, descriptor, total, row):  # type: ignore[no-untyped-def]
+    """A program whose reductions fold rows longer than a block."""
+    streams, inner = load_word(descriptor, d.STREAM_COUNT), load_word(state, STREAM_VIEWS + _SIZES + _INNER)
+    results = place_slots(state, descriptor, BLOCK)
+    blocks = (row + BLOCK - 1) // BLOCK
+    choose_modes(state, streams, 0, BLOCK, 1, inner % row == 0)
+    choose_modes(state, streams, 1, 1, 1, True)
+    for number in range(total // row):
+        for block in range(blocks):
+            first, count = number * row + block * BLOCK, smaller(BLOCK, row - block * BLOCK)
+            resolve(state, streams, 0, first, count)
+            run_body(state, descriptor, count, count, 1, results, block)
+            scatter(state, streams, 0, first, count)
+        resolve(state, streams, 1, number, 1)
+        fold_results(state, descriptor, results, blocks)
+        run_tail(state, descriptor, 1)
+        scatter(state, streams, 1, number, 1)
+
+
+def build_program() -> Callable[[int, int], int]:
+    """The PROGRAM engine."""
+
+    def program_engine(operands, state):  # type: ignore[no-untyped-def]
+        flags = load_word(operands, -2) >> 24
+        ndim, fold = flags & 7, flags >> 3 & 7
+        total, row = 1, 1
+        for dim in range(ndim):
+            size = load_word(operands, 1 + dim)
+            if size <= 0:
+                return OK
+            total = bounded_product(total, size)
+            if dim >= ndim - fold:
+                row = bounded_product(row, size)
+        descriptor = load_word(load_word(state, PROGRAMS), load_word(operands, 0))
+        if descriptor == 0:
+            store_word(state, FAULT_VALUE, PROGRAM_OPCODE)
+            return NO_ENGINE
+        limit = ELEMENT_ALLOWANCE + load_word(state, SRAM_BYTES)
+        if total > limit:
+            return oversized(state, total, limit)
+        if row > LONGEST_ROW:
+            return oversized(state, row, LONGEST_ROW)
+        status = read_streams(state, operands, descriptor, ndim, ndim - fold)
+        if status != OK:
+            return status
+        streams = load_word(descriptor, d.STREAM_COUNT)
+        collapse_view(state, streams, 0, ndim)
+        if fold == 0:
+            run_elements(state, descriptor, total)
+        else:
+            collapse_view(state, streams, 1, ndim - fold)
+            if row <= BLOCK:
+                run_rows(state, descriptor, total, row)
+            else:
+                run_blocks(state, descriptor, total, row)
+        return OK
+
+    return program_engine

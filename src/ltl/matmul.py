@@ -1,0 +1,97 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from loom_core.base import dtype as core
+from loom_core.base.dtype import DType
+from loom_core.ir.value import Value
+from loom_core.ops.matmul import Dot
+from loom_core.trace.context import current
+from ltl import dtypes, semantic
+from ltl.arguments import dtype_argument, static
+from ltl.errors import NotYet, ShapesDiffer, WrongDtype, WrongRank, WrongValue, fail
+from ltl.tensor import tensor
+
+_OPERANDS: Final = (core.f32, core.f16, core.bf16, core.f64, core.i8, core.u8, core.f8e4m3, core.f8e5m2)
+_PRECISIONS: Final = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+
+
+def dot(
+    input: Any,
+    other: Any,
+    acc: Any = None,
+    input_precision: Any = None,
+    allow_tf32: Any = None,
+    max_num_imprecise_acc: Any = None,
+    out_dtype: Any = None,
+) -> tensor:
+    """input[M, K] times other[K, N], plus acc[M, N] where it is given.
+
+    Any sizes. Accumulates in float32 (int32 for 8-bit integers, float64 for float64) in the order of docs/numerics.md;
+    the result has the dtype of `acc`, else `out_dtype`, else that of the accumulator. Operands of float32 are exact
+    ("ieee"), which is the default.
+    """
+    trace = current("ltl.dot")
+    a, b = _operands(input, other)
+    _check_precision(input_precision, allow_tf32, a.ir_type.dtype)
+    inner = _accumulator(a.ir_type.dtype)
+    start = None if semantic.unwrap(acc) is None else semantic.to_tensor(acc, "dot", "acc")
+    result_dtype = _result_dtype(start, static(out_dtype, "out_dtype of dot"), inner)
+    shape = (a.shape[0], b.shape[1])
+    if start is not None:
+        if start.shape != shape:
+            fail(ShapesDiffer, function="dot", first=f"{shape} of the product", second=f"{start.shape} of acc")
+        start = semantic.cast(start, inner)
+    made: Value = trace.builder.create(
+        Dot, a.value, b.value, None if start is None else start.value, dtype=inner
+    )
+    return semantic.cast(tensor(made.type, made), result_dtype)
+
+
+def _operands(input: Any, other: Any) -> tuple[tensor, tensor]:
+    a, b = semantic.to_tensor(input, "dot", "input"), semantic.to_tensor(other, "dot", "other")
+    for operand in (a, b):
+        if operand.ir_type.is_pointer or operand.ir_type.dtype not in _OPERANDS:
+            names = ", ".join(str(dtypes.of_core(d)) for d in _OPERANDS)
+            fail(WrongDtype, function="dot", given=str(operand.type), takes=f"it takes {names}")
+    if len(a.shape) == len(b.shape) == 3:
+        fail(NotYet, what="a batched dot", instead="make one dot for each batch element")
+    if len(a.shape) != 2 or len(b.shape) != 2:
+        fail(WrongRank, function="dot", expected="two tiles of two dimensions", given=f"{a.shape} and {b.shape}")
+    if a.shape[1] != b.shape[0]:
+        hint = "the columns of the first must be as many as the rows of the second"
+        fail(ShapesDiffer, function="dot", first=a.shape, second=b.shape, hint=hint)
+    if a.ir_type.dtype is not b.ir_type.dtype:
+        given = f"{a.dtype} and {b.dtype}"
+        fail(WrongDtype, function="dot", given=given, takes="both operands must have one dtype; use .to(...)")
+    return a, b
+
+
+def _accumulator(dtype: DType) -> DType:
+    if dtype is core.f64:
+        return core.f64
+    return core.f32 if dtype.is_float else core.i32
+
+
+def _result_dtype(acc: tensor | None, out_dtype: Any, inner: DType) -> DType:
+    if out_dtype is None:
+        return inner if acc is None else acc.ir_type.dtype
+    wanted = dtype_argument(out_dtype, "dot")
+    if acc is not None and acc.ir_type.dtype is not wanted:
+        given = f"an acc of {acc.dtype} with out_dtype {dtypes.of_core(wanted)}"
+        fail(WrongDtype, function="dot", given=given, takes="they must be equal")
+    return wanted if inner.is_float else inner
+
+
+def _check_precision(input_precision: Any, allow_tf32: Any, dtype: DType) -> None:
+    wanted = static(input_precision, "input_precision of dot")
+    if wanted is not None and wanted not in _PRECISIONS:
+        expected = "one of " + ", ".join(_PRECISIONS)
+        fail(WrongValue, function="dot", argument="input_precision", given=repr(wanted), expected=expected)
+    if wanted is None and static(allow_tf32, "allow_tf32 of dot"):
+        wanted = "tf32"
+    # The other precisions only say how float32 operands are rounded.
+    if dtype is core.f32 and wanted not in (None, "ieee"):
+        fail(NotYet, what=f"dot with input_precision {wanted!r}", instead='use "ieee", which is the default here')

@@ -1,0 +1,163 @@
+"""Running kernel functions under a trace: the kernel itself, and the helpers that it calls."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import FunctionType, TracebackType
+from typing import Any
+
+from loom_core.base.diagnostics import INTERNAL_PACKAGES, InternalError, LoomError
+from loom_core.base.location import END_OF_LINE, UNKNOWN, Location
+from loom_core.ir.block import Function
+from loom_core.ir.types import TileType
+from loom_core.ir.verifier import verify_function
+from loom_core.ops.control import Return
+from loom_core.trace.context import Trace, tracing
+from loom_core.trace.errors import BadCall, KernelFault, UndefinedName, UnknownName
+from loom_core.trace.hooks import Hooks
+from loom_core.trace.names import Watch, outside_namespace
+from loom_core.trace.rewrite import HOOKS, Rewritten, rewrite
+from loom_core.trace.source import FunctionSource
+from loom_core.trace.values import has_traced
+from ltl.constant import constexpr
+from ltl.errors import WrongValue
+from ltl.frontend import FRONTEND
+from ltl.tensor import tensor
+
+
+@dataclass(frozen=True)
+class Traceable:
+    """A Python function whose body can be traced."""
+
+    function: Callable[..., Any]
+    source: FunctionSource
+
+    @cached_property
+    def rewritten(self) -> Rewritten:
+        return rewrite(self.source)
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def run(self, trace: Trace, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Run the rewritten function in `trace`, as the kernel or inlined where it is called."""
+        rewritten = self.rewritten
+        bound = self._bind(trace, args, kwargs)
+        namespace, watches = outside_namespace(
+            self.function, self.source, rewritten.free_names, FRONTEND.builtins, FRONTEND.outside
+        )
+        trace.watches.extend(watches)
+        namespace[HOOKS] = Hooks(trace)
+        namespace["__builtins__"] = {}
+        body = FunctionType(rewritten.code, namespace, self.name)
+        with trace.call(rewritten.code, self.name):
+            return body(*bound.args, **bound.kwargs)
+
+    def _bind(self, trace: Trace, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            shown = f"{self.name}({', '.join(self.signature.parameters)})"
+            raise BadCall(trace.location(), function=self.name, problem=str(error), signature=shown) from None
+        bound.apply_defaults()
+        for key, value in bound.arguments.items():
+            static = constexpr_annotation(self.signature.parameters[key].annotation)
+            bound.arguments[key] = self._argument(trace, key, value, static)
+        return bound
+
+    def _argument(self, trace: Trace, name: str, value: Any, static: bool) -> Any:
+        if isinstance(value, constexpr):
+            value = value.value
+        if not static:
+            return value
+        if isinstance(value, tensor) and value.known is not None:
+            return value.known
+        if has_traced(value):
+            raise WrongValue(
+                trace.location(),
+                function=self.name,
+                argument=name,
+                given=f"a run-time value ({value})",
+                expected="known when the kernel is compiled: it is declared constexpr",
+            )
+        return value
+
+
+def constexpr_annotation(annotation: Any) -> bool:
+    """Whether a parameter is annotated as constexpr: the class, Triton's, or text that ends in the word."""
+    if isinstance(annotation, str):
+        return annotation.rsplit(".", 1)[-1].strip() == "constexpr"
+    return getattr(annotation, "__name__", "") == "constexpr"
+
+
+def trace_kernel(
+    traceable: Traceable, names: Sequence[str], types: Sequence[TileType], arguments: Callable[[list[tensor]], list[Any]]
+) -> tuple[Function, list[Watch]]:
+    """Trace a kernel: a verified function with parameters `names` of `types`, and the outside values that it read.
+
+    `arguments` turns the run-time parameters into the arguments of the Python function, adding the static ones.
+    """
+    function = Function(traceable.name, tuple(types), tuple(names), traceable.source.location)
+    trace = Trace(function, FRONTEND)
+    parameters = [tensor(value.type, value, origin=function.location) for value in function.arguments]
+    with tracing(trace):
+        try:
+            result = traceable.run(trace, arguments(parameters), {})
+        except LoomError:
+            raise
+        except Exception as error:
+            raise _fault(error, trace) from error
+        if result is not None:
+            raise BadCall(
+                function.location,
+                function=traceable.name,
+                problem="a kernel returns nothing",
+                signature=f"{traceable.name}(...) -> None",
+                hint="store the result through a pointer",
+            )
+        trace.builder.create(Return, location=function.location)
+    verify_function(function)
+    return function, trace.watches
+
+
+def _fault(error: Exception, trace: Trace) -> LoomError:
+    """What an exception of the running kernel becomes: the user's where the user's code raised it, else internal."""
+    entries: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    location = UNKNOWN
+    for entry in entries:
+        if not _is_loom(entry):
+            location = _entry_location(entry)
+    if not entries or _is_loom(entries[-1]):
+        raise InternalError(location, what=f"{type(error).__name__}: {error}") from error
+    if isinstance(error, NameError):
+        return UndefinedName(location, name=getattr(error, "name", None) or str(error))
+    if isinstance(error, AttributeError) and error.name:
+        owner = type(error.obj).__name__
+        return UnknownName(location, owner=f"a {owner}", name=error.name, suggestion="see dir() of it for what it has")
+    return KernelFault(location, kind=type(error).__name__, message=str(error))
+
+
+def _is_loom(entry: TracebackType) -> bool:
+    module = entry.tb_frame.f_globals.get("__name__", "")
+    return isinstance(module, str) and module.split(".", 1)[0] in INTERNAL_PACKAGES
+
+
+def _entry_location(entry: TracebackType) -> Location:
+    code = entry.tb_frame.f_code
+    positions = list(code.co_positions())
+    line, end_line, column, end_column = positions[entry.tb_lasti // 2]
+    if line is None or column is None or end_column is None:
+        return Location(code.co_filename, entry.tb_lineno, function=code.co_name)
+    return Location(code.co_filename, line, column, end_column if end_line == line else END_OF_LINE, code.co_name)

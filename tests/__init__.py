@@ -1,0 +1,1 @@
+"""The suite. What several test modules need is imported as `tests.FOLDER.MODULE`."""

@@ -1,0 +1,167 @@
+"""The cost model: formulas on examples, monotony, and the same numbers compiled."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loom_core.isa.commands import ALL_COMMANDS, COMMANDS, OP_COPY
+from loom_core.isa.cost import C_ACP_ISSUE, COST_FUNCTIONS, Cost, command_cost, cost_constants
+from loom_core.isa.encoding import operand_layout, pack_flags
+from loom_core.isa.machine import L1, L1_MINI
+from loom_core.isa.program import R, S, SceInstr, SceProgram, StreamSpec, encode_program
+from tests.isa.strategies import unhurried
+
+CONSTANTS = cost_constants(L1)
+# A softmax row: exp stored whole; its sum, scaled by a loaded value in the tail.
+SOFTMAX = encode_program(
+    SceProgram(
+        (StreamSpec("load", "f32"), StreamSpec("store", "f32"), StreamSpec("store", "f32"), StreamSpec("load", "f32")),
+        (
+            SceInstr("exp.f32", R(0), S(0)),
+            SceInstr("mov.f32", S(1), R(0)),
+            SceInstr("reduce_sum.f32", R(1), R(0)),
+            SceInstr("div.f32", S(2), R(1), S(3)),
+        ),
+        2,
+    )
+)
+
+
+def cost(mnemonic: str, *operands: int, **flags: int) -> Cost:
+    spec = COMMANDS[mnemonic]
+    return command_cost(spec.opcode, operands, pack_flags(spec, flags), SOFTMAX.tolist(), CONSTANTS)
+
+
+def copy(*dims: Sequence[int], src: int = 1, dst: int = 0, **flags: int) -> Cost:
+    operands = [value for dim in dims for value in (*dim, *((0, dim[0]) if len(dim) == 3 else ()))]
+    return cost("copy", src, 0, dst, 0, 0, *operands, ndim=len(dims), log2_bytes=2, **flags)
+
+
+def test_every_command_has_a_cost() -> None:
+    assert set(COST_FUNCTIONS) == {spec.opcode for spec in ALL_COMMANDS}
+
+
+def test_scalars() -> None:
+    assert cost("add", 7, 1, 2) == (1, 0, 0, 0)
+    assert cost("lds", 7, 0, 64, log2_bytes=2) == (8, 0, 0, 4)
+    assert cost("lds", 7, 1, 64, log2_bytes=2) == (408, 0, 64, 0)
+    assert cost("sts", 1, 64, 5, log2_bytes=3) == (408, 0, 64, 0)
+    assert CONSTANTS[C_ACP_ISSUE] == 4
+
+
+@pytest.mark.parametrize(
+    ("dims", "flags", "expected"),
+    [
+        # 64 rows of 1 KiB, contiguous on both sides: 64 KiB at 512 bytes a cycle
+        (((64, 1024, 1024), (256, 4, 4)), {}, (128 + 8, 400, 65536, 65536)),
+        # the same, SRAM to SRAM: 128 KiB at 2048 bytes a cycle, no latency
+        (((64, 1024, 1024), (256, 4, 4)), {"src": 0}, (64 + 8, 0, 0, 131072)),
+        # a column of a matrix: every element costs a burst in HBM; it lands contiguous
+        (((64, 4096, 4),), {}, (8 + 8, 400, 64 * 64, 256)),
+        # rows of 16 bytes, each a burst
+        (((64, 4096, 16), (4, 4, 4)), {}, (8 + 8, 400, 64 * 64, 1024)),
+        # one row broadcast over 64: read again each time
+        (((64, 0, 1024), (256, 4, 4)), {}, (128 + 8, 400, 65536, 65536)),
+        # half of a row valid: only that half is read, the whole is written
+        (((256, 4, 4, 0, 128),), {}, (1 + 8, 400, 512, 1024)),
+        (((256, 4, 4, 0, 128),), {"skip": 1}, (1 + 8, 400, 512, 512)),
+        (((256, 4, 4, 300, 400),), {"skip": 1}, (8, 400, 0, 0)),
+        (((0, 4, 4), (-5, 4, 4)), {}, (8, 400, 0, 0)),
+        # 512 KiB within HBM: read and written
+        (((131072, 4, 4),), {"dst": 2}, (2048 + 8, 400, 1 << 20, 0)),
+    ],
+)
+def test_copy(dims: tuple[tuple[int, ...], ...], flags: dict[str, int], expected: Cost) -> None:
+    assert copy(*dims, **flags) == expected
+
+
+def test_pack() -> None:
+    # A of 64 x 32, rows of 4 KiB apart: 64 runs of 128 bytes in, 72 x 32 elements out
+    assert cost("pack", 1, 0, 0, 64, 32, 4096, 4, 0, 64, 0, 32, 0, side=0, log2_bytes=2) == (24, 400, 8192, 72 * 32 * 4)
+    # B of 32 x 64 stored by rows: runs along the columns
+    assert cost("pack", 1, 0, 0, 64, 32, 4, 256, 0, 64, 0, 32, 0, side=1, log2_bytes=2) == (24, 400, 8192, 8192)
+    assert cost("pack", 1, 0, 0, 0, 32, 4, 256, 0, 64, 0, 32, 0, side=1, log2_bytes=2) == (8, 400, 0, 0)
+
+
+def test_matmul() -> None:
+    assert cost("matmul", 0, 0, 0, 256, 128, 128)[:2] == (256 * 4, 128)
+    assert cost("matmul", 0, 0, 0, 256, 129, 257)[:2] == (256 * 4 * 2 * 3, 128)
+    assert cost("matmul", 0, 0, 0, 0, 129, 257)[0] == 0
+    assert cost("accfill", 0, 24, 32, 0) == (2, 0, 0, 3072)
+    assert cost("accload", 0, 0, 24, 32, 128, 4) == (3, 0, 0, 6144)
+
+
+def test_program() -> None:
+    # 8 rows of 1024: body 4 + 1 + 1 slots, tail one division of 4 a row; exp in and out whole, sum and scale once a row
+    operands = (0, 8, 1024, 0, 4096, 4, 0, 4096, 4, 0, 4, 0, 0, 4, 0)
+    busy = -(-(8192 * 6 + 8 * 4) // 1024)
+    assert cost("program", *operands, ndim=2, fold=1) == (busy + 16, 0, 0, 4 * (8192 * 2 + 8 * 2))
+    # a broadcast load moves a row once
+    operands = (0, 8, 1024, 0, 0, 4, 0, 4096, 4, 0, 4, 0, 0, 4, 0)
+    assert cost("program", *operands, ndim=2, fold=1)[3] == 4 * (1024 + 8192 + 8 * 2)
+    operands = (0, 8, 0, 0, 4096, 4, 0, 4096, 4, 0, 4, 0, 0, 4, 0)
+    assert cost("program", *operands, ndim=2, fold=1) == (16, 0, 0, 0)
+
+
+def test_constants_follow_the_machine() -> None:
+    slow = cost_constants(dataclasses.replace(L1, sce_transcendental_slots=64, hbm_bytes_per_s=64_000_000_000))
+    operands = (0, 8, 1024, 0, 4096, 4, 0, 4096, 4, 0, 4, 0, 0, 4, 0)
+    flags = pack_flags(COMMANDS["program"], {"ndim": 2, "fold": 1})
+    assert command_cost(COMMANDS["program"].opcode, operands, flags, SOFTMAX.tolist(), slow)[0] > 500
+    box = (1, 0, 0, 0, 0, 16384, 4, 4, 0, 16384)
+    assert command_cost(OP_COPY, box, 1 | 2 << 3, (), slow)[0] == 1024 + 8
+
+
+SIZES = st.one_of(st.integers(-3, 70), st.integers(0, 4096))
+
+
+@st.composite
+def calls(draw: st.DrawFn, mnemonic: str) -> tuple[list[int], int]:
+    """Operands and flags with which a verified program may call a command."""
+    spec = COMMANDS[mnemonic]
+    flags = {field.name: draw(st.integers(field.minimum, field.limit)) for field in spec.flags}
+    count = len(spec.operands) + 5 * flags.get("ndim", 0)
+    if mnemonic == "program":
+        flags["fold"] = min(flags["fold"], flags["ndim"])
+        count = 1 + flags["ndim"] + 4 * (1 + flags["ndim"])
+    packed = pack_flags(spec, flags)
+    assert operand_layout(spec, packed, count) is not None
+    operands = draw(st.lists(SIZES, min_size=count, max_size=count))
+    if mnemonic == "program":
+        operands[0] = 0
+    return operands, packed
+
+
+ENGINE_COMMANDS = [spec.mnemonic for spec in ALL_COMMANDS if spec.synchronises]
+
+
+@pytest.mark.parametrize("mnemonic", ENGINE_COMMANDS)
+@unhurried
+@given(data=st.data())
+def test_costs_are_not_negative(mnemonic: str, data: st.DataObject) -> None:
+    operands, flags = data.draw(calls(mnemonic))
+    assert min(command_cost(COMMANDS[mnemonic].opcode, operands, flags, SOFTMAX.tolist(), CONSTANTS)) >= 0
+
+
+@pytest.mark.parametrize("mnemonic", ["add", *ENGINE_COMMANDS])
+def test_compiled_costs_are_the_same(mnemonic: str) -> None:
+    numba = pytest.importorskip("numba")
+    opcode = COMMANDS[mnemonic].opcode
+    compiled = numba.njit(COST_FUNCTIONS[opcode])
+    constants = cost_constants(L1_MINI)
+    as_integers = SOFTMAX.astype(np.int64)
+
+    @settings(max_examples=25, deadline=None)
+    @given(calls(mnemonic))
+    def check(call: tuple[list[int], int]) -> None:
+        operands, flags = call
+        expected = command_cost(opcode, operands, flags, SOFTMAX.tolist(), constants)
+        assert compiled(np.array(operands, np.int64), flags, as_integers, constants) == expected
+
+    check()

@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""Derive the polynomial coefficients of `loom_core/isa/coefficients.py` again, from mpmath alone.
+
+    python tools/fit_coefficients.py            # fit everything and compare with the published tables
+    python tools/fit_coefficients.py exp log    # only these
+    python tools/fit_coefficients.py --print    # print table entries ready to paste
+
+The method is deterministic on every host: all arithmetic is mpmath's, with a fixed precision. For each table a discrete Remez
+exchange finds the polynomial whose weighted error is smallest on a Chebyshev grid; then the lowest free coefficient is rounded to its
+storage format and fixed, and the rest is fitted again, so that later coefficients absorb the rounding of earlier ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import mpmath
+from mpmath import mpf
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+
+from loom_core.isa.coefficients import CONSTANTS, POLYNOMIALS, TWO_OVER_PI_WORDS
+
+mpmath.mp.prec = 160
+_GRID_POINTS = 500
+_MAX_EXCHANGES = 40
+
+Function = Callable[[mpf], mpf]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What to fit: `target` on `domain` by powers 0..degree, the error multiplied by `weight` (so that it is relative to the result).
+
+    `fixed` gives leading coefficients that are not free (a Taylor term that must be exact).
+    """
+
+    name: str
+    formula: str
+    target: Function
+    weight: Function
+    domain: tuple[mpf, mpf]
+    degree: int
+    fixed: tuple[float, ...] = ()
+    bits: int = 32
+
+
+def round_to_format(value: mpf, bits: int) -> mpf:
+    """The float32 or float64 nearest to `value`, as an mpf."""
+    nearest = float(value)
+    if bits == 64:
+        return mpf(nearest)
+    return mpf(struct.unpack("<f", struct.pack("<f", nearest))[0])
+
+
+def chebyshev_grid(domain: tuple[mpf, mpf], count: int) -> list[mpf]:
+    low, high = domain
+    middle, half = (low + high) / 2, (high - low) / 2
+    points = [middle - half * mpmath.cos(mpmath.pi * (mpf(index) + mpf("0.5")) / count) for index in range(count)]
+    return [point for point in points if point != 0]
+
+
+def _evaluate(coefficients: Sequence[mpf], x: mpf) -> mpf:
+    result = mpf(0)
+    for coefficient in reversed(coefficients):
+        result = result * x + coefficient
+    return result
+
+
+def _alternating_extrema(errors: Sequence[mpf], count: int) -> list[int]:
+    """Indices of `count` alternating extrema that include the largest error."""
+    runs: list[int] = []
+    for index, error in enumerate(errors):
+        if runs and (error >= 0) == (errors[runs[-1]] >= 0):
+            if abs(error) > abs(errors[runs[-1]]):
+                runs[-1] = index
+        else:
+            runs.append(index)
+    while len(runs) > count:
+        runs.pop(0 if abs(errors[runs[0]]) < abs(errors[runs[-1]]) else -1)
+    return runs
+
+
+def remez(grid: Sequence[mpf], values: Sequence[mpf], weights: Sequence[mpf], terms: int) -> tuple[list[mpf], mpf]:
+    """Coefficients of the polynomial with `terms` terms that minimises max |weight * (polynomial - value)| on the grid, and that maximum."""
+    count = terms + 1
+    reference = [round(index * (len(grid) - 1) / (count - 1)) for index in range(count)]
+    best: tuple[list[mpf], mpf] | None = None
+    for _ in range(_MAX_EXCHANGES):
+        rows = [
+            [weights[i] * grid[i] ** power for power in range(terms)] + [mpf((-1) ** k)]
+            for k, i in enumerate(reference)
+        ]
+        solution = mpmath.lu_solve(mpmath.matrix(rows), mpmath.matrix([weights[i] * values[i] for i in reference]))
+        coefficients = [solution[power] for power in range(terms)]
+        level = abs(solution[terms])
+        errors = [w * (_evaluate(coefficients, x) - v) for x, v, w in zip(grid, values, weights, strict=True)]
+        largest = max(abs(error) for error in errors)
+        if best is None or largest < best[1]:
+            best = coefficients, largest
+        extrema = _alternating_extrema(errors, count)
+        if largest <= level * mpf("1.0001") or len(extrema) < count or extrema == reference:
+            break
+        reference = extrema
+    assert best is not None
+    return best
+
+
+def fit(spec: Fit) -> tuple[list[mpf], mpf]:
+    """Rounded coefficients, ascending, and the largest weighted error on the grid of the polynomial made of them."""
+    grid = chebyshev_grid(spec.domain, _GRID_POINTS)
+    targets = [spec.target(x) for x in grid]
+    weights = [spec.weight(x) for x in grid]
+    chosen = [mpf(value) for value in spec.fixed]
+    while len(chosen) <= spec.degree:
+        power = len(chosen)
+        residuals = [(t - _evaluate(chosen, x)) / x**power for x, t in zip(grid, targets, strict=True)]
+        scaled = [abs(w * x**power) for x, w in zip(grid, weights, strict=True)]
+        free, _ = remez(grid, residuals, scaled, spec.degree + 1 - power)
+        chosen.append(round_to_format(free[0], spec.bits))
+    largest = max(abs(w * (_evaluate(chosen, x) - t)) for x, t, w in zip(grid, targets, weights, strict=True))
+    return chosen, largest
+
+
+_LN2 = mpmath.log(2)
+_SQRT_HALF = mpmath.sqrt(mpf("0.5"))
+
+
+def _of_square(function: Function) -> Function:
+    """`function` of x as a function of z = x**2."""
+    return lambda z: function(mpmath.sqrt(z))
+
+
+def _erfcx(z: mpf) -> mpf:
+    return mpmath.exp(z * z) * mpmath.erfc(z)
+
+
+def _normal_tail_ratio(a: mpf) -> mpf:
+    """Phi(-a) * exp(a**2 / 2), Phi the normal distribution function."""
+    return _erfcx(a * _SQRT_HALF) / 2
+
+
+def _domain(low: str | mpf, high: str | mpf) -> tuple[mpf, mpf]:
+    return mpf(low), mpf(high)
+
+
+_LOG_DOMAIN = (_SQRT_HALF - 1, mpmath.sqrt(2) - 1)
+
+FITS = (
+    Fit(
+        "exp",
+        "(exp(r) - 1 - r) / r**2",
+        lambda r: (mpmath.expm1(r) - r) / r**2,
+        lambda r: r**2 / mpmath.exp(r),
+        _domain("-0.3467", "0.3467"),
+        4,
+    ),
+    Fit(
+        "expm1",
+        "(exp(r) - 1 - r) / r**2",
+        lambda r: (mpmath.expm1(r) - r) / r**2,
+        lambda r: r**2 / mpmath.expm1(r),
+        _domain("-0.3467", "0.3467"),
+        5,
+    ),
+    Fit(
+        "exp2",
+        "(2**r - 1) / r",
+        lambda r: mpmath.expm1(r * _LN2) / r,
+        lambda r: r / mpmath.exp(r * _LN2),
+        _domain("-0.5", "0.5"),
+        5,
+    ),
+    Fit(
+        "log",
+        "(log(1 + f) - f + f**2 / 2) / f**3",
+        lambda f: (mpmath.log1p(f) - f + f * f / 2) / f**3,
+        lambda f: f**3 / mpmath.log1p(f),
+        _LOG_DOMAIN,
+        8,
+    ),
+    Fit(
+        "tanh",
+        "(tanh(x) - x) / x**3 in z = x**2",
+        _of_square(lambda x: (mpmath.tanh(x) - x) / x**3),
+        _of_square(lambda x: x**3 / mpmath.tanh(x)),
+        _domain("0", "0.390625"),
+        4,
+    ),
+    Fit(
+        "erf",
+        "(erf(x) - x) / x in z = x**2",
+        _of_square(lambda x: mpmath.erf(x) / x - 1),
+        _of_square(lambda x: x / mpmath.erf(x)),
+        _domain("0", "0.7225"),
+        5,
+    ),
+    Fit(
+        "erf_tail",
+        "-log2(erfc(a))",
+        lambda a: -mpmath.log(mpmath.erfc(a), 2),
+        lambda a: mpmath.erfc(a) * _LN2 / mpmath.erf(a),
+        _domain("0.85", "3.94"),
+        6,
+    ),
+    Fit(
+        "erfc",
+        "exp(z**2) * erfc(z) / t in t = 1 / (1 + z / 2)",
+        lambda t: _erfcx(2 * (1 / t - 1)) / t,
+        lambda t: t / _erfcx(2 * (1 / t - 1)),
+        (1 / (1 + mpf("10.1") / 2), 1 / (1 + mpf("0.5") / 2)),
+        8,
+    ),
+    Fit(
+        "gelu_small",
+        "(Phi(x) - 1/2) / x in z = x**2, Phi the normal distribution function",
+        _of_square(lambda x: mpmath.erf(x * _SQRT_HALF) / (2 * x)),
+        _of_square(lambda x: 2 * x / mpmath.erfc(x * _SQRT_HALF)),
+        _domain("0", "1"),
+        5,
+    ),
+    Fit(
+        "gelu_tail",
+        "a * Phi(-a) * exp(a**2 / 2) in v = (a - 1) / (1 + a / 2)",
+        lambda v: _normal_tail_ratio((v + 1) / (1 - v / 2)) * (v + 1) / (1 - v / 2),
+        lambda v: 1 / (_normal_tail_ratio((v + 1) / (1 - v / 2)) * (v + 1) / (1 - v / 2)),
+        (mpf(0), mpf("13.5") / (1 + mpf("14.5") / 2)),
+        8,
+    ),
+    Fit(
+        "sin",
+        "(sin(r) - r) / r**3 in z = r**2",
+        _of_square(lambda r: (mpmath.sin(r) - r) / r**3),
+        _of_square(lambda r: r**3 / mpmath.sin(r)),
+        _domain("0", "0.7"),
+        3,
+    ),
+    Fit(
+        "cos",
+        "(cos(r) - 1 + r**2 / 2) / r**4 in z = r**2",
+        _of_square(lambda r: (mpmath.cos(r) - 1 + r * r / 2) / r**4),
+        _of_square(lambda r: r**4 / mpmath.cos(r)),
+        _domain("0", "0.7"),
+        2,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A constant as the sum of several floats: each is the nearest to what the earlier ones leave."""
+
+    names: tuple[str, ...]
+    value: mpf
+    bits: int = 32
+
+
+SPLITS = (
+    Split(("log2_e", "log2_e_low"), 1 / _LN2),
+    Split(("ln2_high", "ln2_low"), _LN2),
+    Split(("log10_e", "log10_e_low"), 1 / mpmath.log(10)),
+    Split(("log10_2_high", "log10_2_low"), mpmath.log(2, 10)),
+    Split(("two_over_pi",), 2 / mpmath.pi),
+    Split(("half_pi_1", "half_pi_2", "half_pi_3"), mpmath.pi / 2),
+    Split(("half_pi_scaled",), mpmath.pi / 2 / mpf(2) ** 62, 64),
+)
+
+
+def split(spec: Split) -> list[mpf]:
+    parts: list[mpf] = []
+    for _ in spec.names:
+        parts.append(round_to_format(spec.value - sum(parts, mpf(0)), spec.bits))
+    return parts
+
+
+def two_over_pi_words(count: int) -> list[int]:
+    """The first `count` 32-bit words of the binary fraction of 2 / pi, most significant first."""
+    with mpmath.workprec(32 * count + 64):
+        scaled = int(mpmath.floor(2 / mpmath.pi * mpf(2) ** (32 * count)))
+    return [(scaled >> (32 * (count - 1 - index))) & 0xFFFFFFFF for index in range(count)]
+
+
+def literal(value: mpf, bits: int) -> str:
+    """Hexadecimal literal with the six (float32) or thirteen (float64) digits of the significand."""
+    digits = 6 if bits == 32 else 13
+    mantissa, exponent = float(value).hex().split("p")
+    if "." not in mantissa:
+        mantissa += ".0"
+    head, tail = mantissa.split(".")
+    if set(tail[digits:]) - {"0"}:
+        raise ValueError(f"{value} is not a float{bits}")
+    return f"{head}.{tail[:digits].ljust(digits, '0')}p{exponent}"
+
+
+def table_entry(spec: Fit, coefficients: Sequence[mpf], error: mpf) -> str:
+    """The `Polynomial(...)` source text of one fit."""
+    claimed = mpmath.ceil(error * 2**24 * 1000 * mpf("1.02") + 1) / 1000
+    lines = [
+        "    Polynomial(",
+        f'        name="{spec.name}",',
+        f'        formula="{spec.formula}",',
+        f"        domain=({float(spec.domain[0])!r}, {float(spec.domain[1])!r}),",
+        f"        max_error={mpmath.nstr(claimed, 4)},",
+    ]
+    if spec.bits != 32:
+        lines.append(f"        bits={spec.bits},")
+    lines.append("        literals=(")
+    lines += [f'            "{literal(value, spec.bits)}",' for value in coefficients]
+    return "\n".join([*lines, "        ),", "    ),"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("names", nargs="*", help="tables to fit (default: all)")
+    parser.add_argument("--print", action="store_true", help="print table entries instead of comparing")
+    arguments = parser.parse_args()
+    specs = [spec for spec in FITS if not arguments.names or spec.name in arguments.names]
+    if arguments.names and not specs:
+        parser.error(f"no such table: {' '.join(arguments.names)}")
+    differing = []
+    for spec in specs:
+        coefficients, error = fit(spec)
+        if arguments.print:
+            print(table_entry(spec, coefficients, error), flush=True)
+            continue
+        published = POLYNOMIALS.get(spec.name)
+        same = published is not None and list(published.literals) == [
+            literal(value, spec.bits) for value in coefficients
+        ]
+        print(
+            f"{spec.name:16s} error {mpmath.nstr(error * 2**24, 4)} * 2**-24  {'same' if same else 'DIFFERS'}",
+            flush=True,
+        )
+        if not same:
+            differing.append(spec.name)
+    for constants in SPLITS:
+        for name, value in zip(constants.names, split(constants), strict=True):
+            if arguments.print:
+                print(f'    "{name}": "{literal(value, constants.bits)}",')
+            elif CONSTANTS.get(name) != literal(value, constants.bits):
+                print(f"{name}: DIFFERS, {literal(value, constants.bits)}")
+                differing.append(name)
+    words = two_over_pi_words(len(TWO_OVER_PI_WORDS))
+    if tuple(words) != TWO_OVER_PI_WORDS:
+        print("two over pi: DIFFERS", [hex(word) for word in words])
+        differing.append("two_over_pi_words")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -46,7 +46,7 @@ class BadLaunch(SimulatorError):
 
 class OutOfBounds(SimulatorError):
     code = "LOOM-S101"
-    template = "{command} touches bytes {low} to {high} of {space}, whose bytes are {first} to {last}"
+    template = "{command} touches bytes {low} to {high} of {space}, which holds {extent}"
 
 
 class UnknownSpace(SimulatorError):

@@ -38,8 +38,9 @@ from loom_sim.memory import (
 )
 from loom_sim.spaces import check_range, check_write, space_base
 from loom_sim.state import (
-    CREDIT,
     DEPTH,
+    ENGINE_CREDIT,
+    ENGINE_VARIANTS,
     ENGINES,
     EXECUTED,
     FAULT_VALUE,
@@ -51,20 +52,19 @@ from loom_sim.state import (
     NO_ENGINE,
     OK,
     OPERANDS,
-    OUT_OF_CREDIT,
+    PAUSED,
     PC,
     REGISTERS,
     RUNNING,
+    SLICE,
     STEP_ZERO,
     STREAM,
     TRAPPED,
     WATCHDOG,
+    WATCHDOG_BUDGET,
     WATCHDOG_EXPIRED,
 )
 
-ENGINE_VARIANTS: Final = 4  # engine addresses an opcode, by the two flag bits where DMA commands keep the element size
-ENGINE_CREDIT: Final = 256
-"""Credit that an engine's command uses; a scalar one uses 1. It is what a run may spend before the host gets a word in."""
 _FIRST_ENGINE: Final = isa.OP_COPY
 _COUNTER, _HIGH, _STEP, _REGISTER, _BODY = range(5)
 # Constants by name, for compiled code.
@@ -267,9 +267,13 @@ def next_iteration(entry, registers, after):  # type: ignore[no-untyped-def]
 
 
 @subroutine("void(int64)")
-def start_registers(state):  # type: ignore[no-untyped-def]
+def start(state):  # type: ignore[no-untyped-def]
     for i in range(REGISTERS):
         store_word(state, LIVE_REGISTERS + i, load_word(state, INITIAL_REGISTERS + i))
+    store_word(state, PC, 0)
+    store_word(state, EXECUTED, 0)
+    store_word(state, DEPTH, 0)
+    store_word(state, WATCHDOG, load_word(state, WATCHDOG_BUDGET))
     store_word(state, RUNNING, 1)
 
 
@@ -282,7 +286,7 @@ def ignore(state, operands):  # type: ignore[no-untyped-def]
 
 
 def build_interpreter(on_scalar: Any = ignore, on_command: Any = ignore) -> Callable[[int], int]:
-    """int64(int64 state): run until HALT, a fault or the end of the credit; returns the status.
+    """int64(int64 state): run until HALT, a fault or the end of the slice; returns the status.
 
     `on_scalar(state, operands)` is called after each command that the loop executes itself, `on_command(state, operands)`
     after each other one and after LDS and STS, with register operands replaced: the tracing interpreter notes them there.
@@ -290,15 +294,15 @@ def build_interpreter(on_scalar: Any = ignore, on_command: Any = ignore) -> Call
 
     def interpreter(state):  # type: ignore[no-untyped-def]
         if load_word(state, RUNNING) == 0:
-            start_registers(state)
+            start(state)
         stream, engines = load_word(state, STREAM), load_word(state, ENGINES)
         registers, loops = state + LIVE_REGISTERS * 8, state + LOOP_STACK * 8
-        pc, executed, credit = load_word(state, PC), load_word(state, EXECUTED), load_word(state, CREDIT)
+        pc, executed, credit = load_word(state, PC), load_word(state, EXECUTED), load_word(state, SLICE)
         depth = load_word(state, DEPTH)
         status = OK
         while True:
             if credit <= 0:
-                status = OUT_OF_CREDIT
+                status = PAUSED
                 break
             command = stream + pc * 8
             header, mask = load_word(command, 0), load_word(command, 1)

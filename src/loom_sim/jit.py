@@ -43,6 +43,7 @@ from loom_core.base.knobs import knobs
 from loom_sim.errors import EngineCacheDamaged, EngineCacheUnwritable
 
 ENGINE_SIGNATURE: Final = "int64(int64, int64)"  # (operands address, state address) -> status
+INTERPRETER_SIGNATURE: Final = "int64(int64)"  # (state address) -> status
 ELEMENT_SIGNATURE: Final = "void(int64, int64, int64, int64, int64)"  # (dst, a, b, c, count)
 
 _MAGIC: Final = b"LOOMENG1"

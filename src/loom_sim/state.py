@@ -23,12 +23,13 @@ from typing import Final
 # ---- fields ----
 
 PC: Final = 0  # word index of the next command
-RUNNING: Final = 1  # 0 before the first command of a run: registers are still to be initialised
+RUNNING: Final = 1  # 0 before the first command of a run: the interpreter then sets PC, EXECUTED, DEPTH, WATCHDOG, registers
 EXECUTED: Final = 2  # commands executed by this run
-CREDIT: Final = 3  # work left until control returns to the host: see `interpreter.ENGINE_CREDIT`
+SLICE: Final = 3  # work after which control returns to the host (see ENGINE_CREDIT)
 DEPTH: Final = 4  # loops entered
 WATCHDOG: Final = 5  # backward jumps left
-CORE: Final = 6  # number of this core
+WATCHDOG_BUDGET: Final = 6  # and at the start
+CORE: Final = 7  # number of this core
 STREAM: Final = 8  # address of the command stream
 ENGINES: Final = 9  # address of the table opcode -> engine address
 PROGRAMS: Final = 10  # address of the table program offset -> address of its descriptor
@@ -56,11 +57,20 @@ STREAM_VIEWS: Final = 1296
 SPACES: Final = 1808
 SPACE_WORDS: Final = 4
 
+# ---- numbers that Python and compiled code agree on ----
+
+ENGINE_VARIANTS: Final = 4  # engine addresses an opcode, by the two flag bits where DMA commands keep the element size
+ENGINE_CREDIT: Final = 256  # work of an engine's command; a scalar one is 1
+SLOT_PADDING: Final = 192  # keeps SCE slots apart by no multiple of 4096 bytes, where stores seem to meet later loads
+RESULT_BYTES: Final = 4096 * 8  # of the block results of one reduction
+SLOT_BYTES: Final = 4096 * 8 + SLOT_PADDING + RESULT_BYTES  # scratch memory that an SCE register or stream may need
+MAX_STREAMS: Final = 24
+
 # ---- what a run or an engine returns; engines return OK or a fault ----
 
 OK: Final = 0
 HALTED: Final = 1  # the program is done
-OUT_OF_CREDIT: Final = 2  # CREDIT is used up: give more and call again
+PAUSED: Final = 2  # a slice is done: call again to go on
 OUT_OF_BOUNDS: Final = 16  # FAULT_SPACE, FAULT_LOW, FAULT_HIGH
 UNKNOWN_SPACE: Final = 17  # FAULT_SPACE
 OVERSIZED: Final = 18  # FAULT_VALUE elements, FAULT_HIGH limit

@@ -47,11 +47,14 @@ from loom_sim.reductions import BLOCK
 from loom_sim.spaces import check_range, is_wild, out_of_bounds, oversized
 from loom_sim.state import (
     FAULT_VALUE,
+    MAX_STREAMS,
     NO_ENGINE,
     OK,
     POINTERS,
     PROGRAMS,
+    RESULT_BYTES,
     SCRATCH,
+    SLOT_PADDING,
     SRAM,
     SRAM_BYTES,
     STREAM_VIEWS,
@@ -60,13 +63,6 @@ from loom_sim.state import (
 CHUNK: Final = 1024  # elements; slots of 4 KiB for the usual types, so that a program's working set stays in 32 KiB
 LONGEST_ROW: Final = BLOCK * BLOCK  # results of one row's blocks make one block
 ELEMENT_ALLOWANCE: Final = 1 << 24  # elements of an iteration space beyond what SRAM holds
-SLOT_PADDING: Final = 192  # keeps slots apart by no multiple of 4096 bytes, where stores seem to meet later loads
-
-RESULT_BYTES: Final = BLOCK * 8  # of the block results of one reduction
-SLOT_BYTES: Final = BLOCK * 8 + SLOT_PADDING + RESULT_BYTES
-"""Scratch memory that a register or stream may need."""
-
-MAX_STREAMS: Final = 24
 RECORD_WORDS: Final = 16
 _KIND, _LOG2, _TAIL, _MODE, _ADDRESS, _SLOT, _KEEPS, _STRIDES = 0, 1, 2, 3, 4, 5, 6, 8
 _SIZES: Final = MAX_STREAMS * RECORD_WORDS  # body sizes, then tail sizes

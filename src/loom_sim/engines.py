@@ -1,0 +1,64 @@
+"""Which engine serves which command, and their native addresses. Nothing is compiled, or even imported, before it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from loom_core.isa.commands import COMMANDS
+from loom_core.isa.encoding import Command
+from loom_core.isa.sce import SceOp
+from loom_sim import jit
+from loom_sim.state import ENGINE_VARIANTS
+
+
+def interpreter_address() -> int:
+    """The command processor: int64(int64 state)."""
+    return jit.engine_address("interpreter", _builder("interpreter", "build_interpreter"), jit.INTERPRETER_SIGNATURE)
+
+
+def element_address(op: SceOp) -> int:
+    """The element engine of an SCE opcode."""
+    return jit.engine_address(op.mnemonic, _builder("elements", "build_element", op), jit.ELEMENT_SIGNATURE)
+
+
+def command_address(command: Command) -> int:
+    """The engine of a command that is not executed by the interpreter itself."""
+    if command.mnemonic == "copy":
+        log2 = command.flag("log2_bytes")
+        return jit.engine_address(f"copy.{8 << log2}", _builder("dma", "build_copy", log2))
+    return jit.engine_address(command.mnemonic, _BUILDERS[command.mnemonic])
+
+
+def engine_table(commands: Iterable[Command]) -> npt.NDArray[np.int64]:
+    """Addresses by opcode * ENGINE_VARIANTS + flag bits 3 and 4, of the engines that the commands need; else 0."""
+    table = np.zeros((256, ENGINE_VARIANTS), np.int64)
+    for command in commands:
+        if command.spec.engine == "acp":
+            continue
+        opcode, variant = command.spec.opcode, command.flags >> 3 & (ENGINE_VARIANTS - 1)
+        if table[opcode, variant] == 0:
+            table[opcode, variant] = command_address(command)
+    return table.reshape(-1)
+
+
+def _builder(module: str, name: str, *arguments: Any) -> Callable[[], Callable[..., Any]]:
+    return lambda: getattr(importlib.import_module(f"loom_sim.{module}"), name)(*arguments)
+
+
+_BUILDERS: Final[dict[str, Callable[[], Callable[..., Any]]]] = {
+    "pack": _builder("matrix", "build_pack"),
+    "matmul": _builder("matrix", "build_matmul"),
+    "accfill": _builder("matrix", "build_accfill"),
+    "accload": _builder("matrix", "build_accload"),
+    "program": _builder("stream", "build_program"),
+}
+
+
+def has_engine(mnemonic: str) -> bool:
+    """Whether a command of the table can run: by the interpreter or an engine (a test holds this for all)."""
+    return COMMANDS[mnemonic].engine == "acp" or mnemonic == "copy" or mnemonic in _BUILDERS

@@ -1,0 +1,341 @@
+"""Objects made ready to run: loading, launching, and faults as diagnostics.
+
+    program = load(obj)
+    program.run([(address, lo, hi), ...], {register: value, ...})
+
+    launch = program.prepare()           # for many runs: no allocation, about a microsecond a run beyond the commands
+    launch.bind(0, address, lo, hi)
+    launch.set_register(3, n)
+    launch.go()
+
+A binding is the host address of the byte that offset 0 means, and the half-open range of legal byte offsets from it. A program
+may be used from several threads at once, a launch from one at a time. The GIL is released while commands run.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from loom_core.base.diagnostics import InternalError, LoomError
+from loom_core.base.location import UNKNOWN, Location
+from loom_core.isa.machine import MachineConfig
+from loom_core.isa.verify import verify_stream
+from loom_core.objfile import LoomObject
+from loom_sim import engines
+from loom_sim import state as words
+from loom_sim.descriptors import describe
+from loom_sim.errors import (
+    BadLaunch,
+    CommandLimit,
+    OutOfBounds,
+    OversizedCommand,
+    ReadOnlySpace,
+    StepZero,
+    Trapped,
+    UnknownSpace,
+    UnsupportedMachine,
+    WatchdogExpired,
+)
+
+Binding: TypeAlias = tuple[int, int, int]
+Registers: TypeAlias = "Mapping[int, int] | Sequence[int]"
+
+_SLICE: Final = 1 << 20  # work units between two looks at pending signals: some milliseconds of scalar commands
+_ALIGNMENT: Final = 64
+_EngineCall: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+
+# The numbers that the engines are written for; every other field of a machine is free.
+_FIXED_FIELDS: Final = {
+    "panel_rows": 24,
+    "panel_cols": 32,
+    "panel_element_bytes": 4,
+    "pass_depth": 128,
+    "reduce_lanes": 32,
+    "reduce_block": 4096,
+}
+
+
+def load(obj: LoomObject) -> Program:
+    """Check an object and make it ready. Engines are compiled, or read from the cache, at its first launch.
+
+    Raises LOOM-O diagnostics for commands or programs that are not well formed, UnsupportedMachine (LOOM-S010).
+    """
+    return Program(obj)
+
+
+class Arena:
+    """The memory of one core: SRAM, and the slots of the stream engine. SRAM is not cleared between runs."""
+
+    def __init__(self, machine: MachineConfig) -> None:
+        slots = machine.sce_registers + machine.sce_streams
+        self._memory = np.empty(machine.sram_bytes + slots * words.SLOT_BYTES + 2 * _ALIGNMENT, np.uint8)
+        self.sram = _aligned(self._memory.ctypes.data)
+        self.scratch = _aligned(self.sram + machine.sram_bytes)
+
+
+def _aligned(address: int) -> int:
+    return -(-address // _ALIGNMENT) * _ALIGNMENT
+
+
+class _ThreadArenas(threading.local):
+    """Free arenas of a thread, by machine. Popping and appending keeps nested runs (from a signal handler) apart."""
+
+    def __init__(self) -> None:
+        self.free: dict[str, list[Arena]] = {}
+
+
+_thread_arenas: Final = _ThreadArenas()
+
+
+class Program:
+    """A loaded object. Made by `load`."""
+
+    def __init__(self, obj: LoomObject) -> None:
+        _check_machine(obj.machine)
+        self.object = obj
+        self._verified = verify_stream(
+            obj.commands, obj.programs, obj.machine, spaces=obj.spaces, writable=obj.writable
+        )
+        if self._verified.uses_while and obj.while_budget < 1:
+            raise BadLaunch(reason="its commands loop back, and its manifest gives no while_budget")
+        self._lock = threading.Lock()
+        self._tables: NativeTables | None = None
+        self._launches = threading.local()
+
+    @property
+    def tables(self) -> NativeTables:
+        """What the interpreter needs of this program; engines are obtained at the first use."""
+        tables = self._tables
+        if tables is None:
+            with self._lock:
+                if self._tables is None:
+                    self._tables = NativeTables(self.object, self._verified)
+                tables = self._tables
+        return tables
+
+    def prepare(self) -> Launch:
+        """A launch with arrays of its own, for many runs."""
+        return Launch(self)
+
+    def run(self, bindings: Sequence[Binding], registers: Registers = (), command_limit: int | None = None) -> None:
+        """Run once on one core.
+
+        `bindings`: one (address, lo, hi) for each buffer of the ABI, in order. `registers`: values of registers at the start,
+        by number, or in order from 0; others are 0. Values are taken modulo 2^64. `command_limit`: commands after which the
+        run is given up (checked now and then). Raises BadLaunch and the faults of `errors` (LOOM-S1xx), which point at the
+        source line of the command.
+        """
+        free: list[Launch] = self._launches.__dict__.setdefault("free", [])
+        launch = free.pop() if free else Launch(self)
+        try:
+            launch.fill(bindings, registers)
+            launch.go(command_limit)
+        finally:
+            free.append(launch)
+
+    def location_of(self, word: int) -> Location:
+        """Source of the command at a word index: the last entry of the source map at or before it."""
+        entries = self.object.sourcemap
+        index = bisect.bisect_right(entries, word, key=lambda entry: entry.word)
+        if index == 0:
+            return UNKNOWN
+        entry = entries[index - 1]
+        return Location(entry.file, entry.line, entry.column, -1, entry.function)
+
+    def mnemonic_of(self, word: int) -> str:
+        return self._verified.commands[word].mnemonic
+
+
+class NativeTables:
+    """Arrays of one program whose addresses the interpreter reads; they live as long as the program."""
+
+    def __init__(self, obj: LoomObject, verified: Any) -> None:
+        self.commands = np.ascontiguousarray(obj.commands, np.uint64)
+        self.engines = engines.engine_table(verified.commands.values())
+        self.descriptors = {
+            offset: describe(program, info, engines.element_address)
+            for offset, (program, info) in verified.programs.items()
+        }
+        self.programs = np.zeros(max(1, len(obj.programs)), np.int64)
+        for offset, descriptor in self.descriptors.items():
+            self.programs[offset] = descriptor.ctypes.data
+        self.constants = np.frombuffer(obj.constants, np.uint8)
+        self.call = _EngineCall(engines.interpreter_address())
+
+
+class Launch:
+    """A run of a program, again and again: `bind`, `set_register`, `go`. For one thread at a time."""
+
+    def __init__(self, program: Program, call: Callable[[int], int] | None = None) -> None:
+        self.program = program
+        tables, obj = program.tables, program.object
+        spaces = 1 + obj.spaces
+        self.state = np.zeros(words.SPACES + spaces * words.SPACE_WORDS, np.int64)
+        self._view = memoryview(self.state)
+        self._address = self.state.ctypes.data
+        self._call = tables.call if call is None else call
+        self._machine_key = obj.machine.digest()
+        self._arena: Arena | None = None
+        self._buffers = len(obj.abi.buffers)
+        view = self._view
+        view[words.STREAM] = tables.commands.ctypes.data
+        view[words.ENGINES] = tables.engines.ctypes.data
+        view[words.PROGRAMS] = tables.programs.ctypes.data
+        view[words.SPACE_COUNT] = spaces
+        view[words.SRAM_BYTES] = obj.machine.sram_bytes
+        view[words.SLICE] = _SLICE
+        view[words.WATCHDOG_BUDGET] = obj.while_budget
+        self._set_space(0, 0, 0, obj.machine.sram_bytes, writable=True)
+        for number in range(1, spaces):
+            self._set_space(number, 0, 0, 0, writable=number in obj.writable)
+        if obj.constants:
+            self._set_space(spaces - 1, tables.constants.ctypes.data, 0, len(obj.constants), writable=False)
+
+    def _set_space(self, number: int, address: int, lo: int, hi: int, *, writable: bool) -> None:
+        at = words.SPACES + number * words.SPACE_WORDS
+        self.state[at : at + words.SPACE_WORDS] = address, lo, hi, writable
+
+    def bind(self, index: int, address: int, lo: int, hi: int) -> None:
+        """Buffer `index` of the ABI: byte offset 0 is at host address `address`; legal offsets are lo <= offset < hi.
+
+        The memory must stay where it is until the last run. Raises BadLaunch.
+        """
+        if not 0 <= index < self._buffers:
+            raise BadLaunch(reason=f"buffer {index} of {self._buffers}")
+        if lo > hi:
+            raise BadLaunch(reason=f"buffer {index} has the range {lo} to {hi}")
+        at = words.SPACES + (index + 1) * words.SPACE_WORDS
+        view = self._view
+        view[at] = address
+        view[at + 1] = lo
+        view[at + 2] = hi
+
+    def set_register(self, number: int, value: int) -> None:
+        """Value of a register at the start of each run, modulo 2^64. Raises BadLaunch for a register that is not there."""
+        if not 0 <= number < words.REGISTERS:
+            raise BadLaunch(reason=f"register {number} of {words.REGISTERS}")
+        if not -(1 << 63) <= value < 1 << 63:
+            value = (value + (1 << 63)) % (1 << 64) - (1 << 63)
+        self._view[words.INITIAL_REGISTERS + number] = value
+
+    def fill(self, bindings: Sequence[Binding], registers: Registers) -> None:
+        """All buffers and registers at once; registers that are not given become 0."""
+        if len(bindings) != self._buffers:
+            raise BadLaunch(reason=f"{len(bindings)} bindings for {self._buffers} buffers")
+        for index, (address, lo, hi) in enumerate(bindings):
+            self.bind(index, address, lo, hi)
+        self.state[words.INITIAL_REGISTERS : words.INITIAL_REGISTERS + words.REGISTERS] = 0
+        for number, value in registers.items() if isinstance(registers, Mapping) else enumerate(registers):
+            self.set_register(number, value)
+
+    def go(self, command_limit: int | None = None) -> None:
+        """Run with the current bindings and registers. See `Program.run`."""
+        free = _thread_arenas.free.get(self._machine_key)
+        if free is None:
+            free = _thread_arenas.free.setdefault(self._machine_key, [])
+        arena = free.pop() if free else Arena(self.program.object.machine)
+        if arena is not self._arena:
+            self._use(arena)
+        self._view[words.RUNNING] = 0
+        try:
+            status = self._call(self._address)
+            # Between two slices Python handles signals: a KeyboardInterrupt leaves here.
+            while status == words.PAUSED:
+                if command_limit is not None and self._view[words.EXECUTED] >= command_limit:
+                    raise CommandLimit(self._location(), executed=self._view[words.EXECUTED])
+                status = self._call(self._address)
+        finally:
+            free.append(arena)
+        if status != words.HALTED:
+            raise self._fault(status)
+
+    def _use(self, arena: Arena) -> None:
+        self._arena = arena
+        self._view[words.SRAM] = self._view[words.SPACES] = arena.sram
+        self._view[words.SCRATCH] = arena.scratch
+
+    # ---- faults ----
+
+    def _location(self) -> Location:
+        return self.program.location_of(self._view[words.PC])
+
+    def _fault(self, status: int) -> LoomError:
+        build = _FAULTS.get(status)
+        word = self._view[words.PC]
+        if build is None:
+            return InternalError(what=f"the simulator stopped with status {status} at word {word}")
+        notes = (f"command {self._view[words.EXECUTED]} of the run, at word {word}",)
+        return build(self, self._location(), notes)
+
+    def _command(self) -> str:
+        return self.program.mnemonic_of(self._view[words.PC])
+
+    def _space(self) -> str:
+        number, abi = self._view[words.FAULT_SPACE], self.program.object.abi
+        if number == 0:
+            return "SRAM"
+        return f"buffer {abi.buffers[number - 1].name!r}" if number <= len(abi.buffers) else "the constants"
+
+
+_Notes: TypeAlias = tuple[str, ...]
+
+
+def _out_of_bounds(launch: Launch, location: Location, notes: _Notes) -> LoomError:
+    view = launch._view
+    at = words.SPACES + view[words.FAULT_SPACE] * words.SPACE_WORDS
+    lo, hi = view[at + 1], view[at + 2]
+    return OutOfBounds(
+        location,
+        notes=notes,
+        command=launch._command(),
+        low=view[words.FAULT_LOW],
+        high=view[words.FAULT_HIGH] - 1,
+        space=launch._space(),
+        extent=f"bytes {lo} to {hi - 1}" if lo < hi else "no bytes",
+    )
+
+
+def _unknown_space(launch: Launch, location: Location, notes: _Notes) -> LoomError:
+    view = launch._view
+    number, last = view[words.FAULT_SPACE], view[words.SPACE_COUNT] - 1
+    return UnknownSpace(location, notes=notes, command=launch._command(), number=number, last=last)
+
+
+def _oversized(launch: Launch, location: Location, notes: _Notes) -> LoomError:
+    elements, limit = launch._view[words.FAULT_VALUE], launch._view[words.FAULT_HIGH]
+    return OversizedCommand(location, notes=notes, command=launch._command(), elements=elements, limit=limit)
+
+
+_FAULTS: Final[dict[int, Callable[[Launch, Location, _Notes], LoomError]]] = {
+    words.OUT_OF_BOUNDS: _out_of_bounds,
+    words.UNKNOWN_SPACE: _unknown_space,
+    words.OVERSIZED: _oversized,
+    words.READ_ONLY: lambda launch, location, notes: ReadOnlySpace(
+        location, notes=notes, command=launch._command(), space=launch._space()
+    ),
+    words.STEP_ZERO: lambda launch, location, notes: StepZero(
+        location, notes=notes, register=launch._view[words.FAULT_VALUE]
+    ),
+    words.WATCHDOG_EXPIRED: lambda launch, location, notes: WatchdogExpired(
+        location, notes=notes, budget=launch._view[words.WATCHDOG_BUDGET]
+    ),
+    words.TRAPPED: lambda launch, location, notes: Trapped(
+        location, notes=notes, trap=launch._view[words.FAULT_VALUE]
+    ),
+}
+
+
+@functools.lru_cache(maxsize=64)
+def _check_machine(machine: MachineConfig) -> None:
+    for field, supported in _FIXED_FIELDS.items():
+        value = getattr(machine, field)
+        if value != supported:
+            raise UnsupportedMachine(machine=machine.name, field=field, value=value, supported=supported)

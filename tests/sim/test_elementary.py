@@ -1,0 +1,223 @@
+"""Elementary engines: the reference's bits on every kind of float, errors within the claims, loops that vectorise."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import platform
+import re
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import mpmath
+import numpy as np
+import pytest
+from numba import njit
+from numpy.typing import NDArray
+
+from loom_core.reference.accuracy import ACCURACY_F32
+from loom_core.reference.elementary import REFERENCE_F32
+from loom_sim.elementary import FUNCTIONS_F32, ORDINARY_F32
+
+Floats = NDArray[np.float32]
+
+_SAMPLES = 1 << 20
+_SMALLEST_NORMAL = 2.0**-126
+_NAN_BITS = 0x7FC00000
+
+_SPECIAL_PATTERNS = np.array(
+    [0x00000000, 0x00000001, 0x00000002, 0x007FFFFF, 0x00800000, 0x00800001, 0x33000000, 0x33800000, 0x34000000,
+     0x38800000, 0x3EFFFFFF, 0x3F000000, 0x3F000001, 0x3F3504F3, 0x3F3504F4, 0x3F7FFFFF, 0x3F800000, 0x3F800001,
+     0x3FC00000, 0x40000000, 0x40490FDB, 0x40490FDA, 0x40200000, 0x42AEAC50, 0x42B17218, 0x42B20000, 0x42CFF1B5,
+     0x42D00000, 0x43000000, 0x43160000, 0x437F0000, 0x497FFFFF, 0x49800000, 0x49800001, 0x4A800000, 0x4B000000,
+     0x4B7FFFFF, 0x4B800000, 0x4EFFFFFF, 0x4F000000, 0x4F7FFFFF, 0x5EFFFFFF, 0x5F000000, 0x7E800000, 0x7F000000,
+     0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FA00000, 0x7FC00000, 0x7FC12345, 0x7FFFFFFF],
+    np.uint32,
+)  # fmt: skip
+
+
+def special_values() -> Floats:
+    return np.concatenate([_SPECIAL_PATTERNS, _SPECIAL_PATTERNS | np.uint32(1 << 31)]).view(np.float32)
+
+
+def stratified(count: int, seed: int) -> Floats:
+    """`count` floats, the same number for each sign and exponent, in a random order."""
+    rng = np.random.default_rng(seed)
+    upper = np.repeat(np.arange(512, dtype=np.uint32), -(-count // 512))[:count] << np.uint32(23)
+    return rng.permutation(upper | rng.integers(0, 1 << 23, count, dtype=np.uint32)).view(np.float32)
+
+
+def ordinary(count: int, seed: int) -> Floats:
+    """`count` floats of everyday size, dense where stratified ones are not."""
+    rng = np.random.default_rng(seed)
+    widths = np.array([1.0, 3.0, 20.0, 110.0], np.float32)
+    return (rng.uniform(-1, 1, count) * widths[rng.integers(0, 4, count)]).astype(np.float32)
+
+
+def arity(name: str) -> int:
+    return len(inspect.signature(FUNCTIONS_F32[name].py_func).parameters)  # type: ignore[attr-defined]
+
+
+def compiled_loop(function: Callable[..., Any], arguments: int) -> Any:
+    if arguments == 1:
+
+        @njit(error_model="numpy")
+        def loop(result, a):  # type: ignore[no-untyped-def]
+            for i in range(a.size):
+                result[i] = function(a[i])
+
+    elif arguments == 2:
+
+        @njit(error_model="numpy")
+        def loop(result, a, b):  # type: ignore[no-untyped-def]
+            for i in range(a.size):
+                result[i] = function(a[i], b[i])
+
+    else:
+
+        @njit(error_model="numpy")
+        def loop(result, a, b, c):  # type: ignore[no-untyped-def]
+            for i in range(a.size):
+                result[i] = function(a[i], b[i], c[i])
+
+    return loop
+
+
+def run_engine(function: Callable[..., Any], *arguments: NDArray[Any], result_type: Any = np.float32) -> NDArray[Any]:
+    result = np.empty(arguments[0].shape, result_type)
+    compiled_loop(function, len(arguments))(result, *arguments)
+    return result
+
+
+def arguments_of(name: str) -> list[NDArray[Any]]:
+    """Special values in all combinations, then stratified and ordinary floats."""
+    specials = special_values()
+    half = _SAMPLES // 2
+    first = np.concatenate([stratified(half, 1), ordinary(half, 2)])
+    if name == "select":
+        return [np.arange(first.size) % 3 == 0, first, first[::-1].copy()]
+    if arity(name) == 1:
+        return [np.concatenate([specials, stratified(_SAMPLES, 1), ordinary(half, 2)])]
+    second = np.concatenate([stratified(half, 3), ordinary(half, 4)])
+    return [
+        np.concatenate([np.repeat(specials, specials.size), first]),
+        np.concatenate([np.tile(specials, specials.size), second]),
+    ]
+
+
+def assert_same_bits(got: NDArray[Any], expected: NDArray[Any], arguments: list[NDArray[Any]]) -> None:
+    assert got.dtype == expected.dtype
+    unsigned = np.dtype(f"u{got.dtype.itemsize}")
+    different = np.flatnonzero(got.view(unsigned) != expected.view(unsigned))
+    shown = [(*(float(a[i]) for a in arguments), float(got[i]), float(expected[i])) for i in different[:5]]
+    assert different.size == 0, f"{different.size} differ; (arguments, engine, reference): {shown}"
+
+
+def test_engines_and_references_name_the_same_functions() -> None:
+    assert list(FUNCTIONS_F32) == list(REFERENCE_F32)
+    assert set(ACCURACY_F32) <= set(FUNCTIONS_F32)
+    assert set(ORDINARY_F32) <= set(FUNCTIONS_F32)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_F32)
+def test_engine_equals_reference(name: str) -> None:
+    arguments = arguments_of(name)
+    expected = REFERENCE_F32[name](*arguments)
+    got = run_engine(FUNCTIONS_F32[name], *arguments, result_type=expected.dtype)
+    assert_same_bits(got, expected, arguments)
+    if got.dtype == np.float32:
+        assert set(got.view(np.uint32)[np.isnan(got)]) <= {_NAN_BITS}
+
+
+@pytest.mark.parametrize("name", ORDINARY_F32)
+def test_ordinary_variant_equals_the_whole_function(name: str) -> None:
+    function, limit = ORDINARY_F32[name]
+    x = np.concatenate([special_values(), stratified(1 << 17, 5), ordinary(1 << 17, 6)])
+    x = x[~(np.abs(x) > limit)]
+    assert_same_bits(run_engine(function, x), run_engine(FUNCTIONS_F32[name], x), [x])
+
+
+def _mpmath_oracle(function: Callable[[Any], Any]) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    return np.vectorize(lambda x: float(function(mpmath.mpf(x))), otypes=[np.float64])
+
+
+def _math_oracle(function: Callable[[float], float]) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    return np.vectorize(function, otypes=[np.float64])
+
+
+def _gelu(x: float) -> float:
+    return x * 0.5 * math.erfc(-x / math.sqrt(2.0)) if math.isfinite(x) else max(x, 0.0)
+
+
+def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    tail = np.exp(-np.abs(x))
+    result: NDArray[np.float64] = np.where(x < 0, tail, 1.0) / (1.0 + tail)
+    return result
+
+
+# float64 functions that are good to a small fraction of a float32 ulp.
+_ORACLES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sigmoid": _sigmoid,
+    "tanh": np.tanh,
+    "erf": _math_oracle(math.erf),
+    "gelu": _math_oracle(_gelu),
+    "sin": np.sin,
+    "cos": np.cos,
+}
+
+
+def error_in_ulp(got: Floats, exact: NDArray[np.float64]) -> tuple[float, float]:
+    """Largest error where the exact result is normal, and where it is subnormal (in units of 2**-149)."""
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(np.float32)
+        unit = np.spacing(np.minimum(np.abs(rounded), np.finfo(np.float32).max)).astype(np.float64)
+        error = np.abs(got.astype(np.float64) - exact) / unit
+    same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    error = np.where(same & ~(error < 1), 0.0, np.where(np.isnan(error), np.inf, error))
+    subnormal = np.abs(exact) < _SMALLEST_NORMAL
+    return float(np.max(error[~subnormal], initial=0.0)), float(np.max(error[subnormal], initial=0.0))
+
+
+@pytest.mark.parametrize("name", [name for name in ACCURACY_F32 if name in _ORACLES])
+def test_error_is_within_the_claim(name: str) -> None:
+    x = np.concatenate([special_values(), stratified(1 << 16, 11), ordinary(1 << 17, 12)])
+    with np.errstate(all="ignore"):
+        exact = _ORACLES[name](x.astype(np.float64))
+    normal, subnormal = error_in_ulp(run_engine(FUNCTIONS_F32[name], x), exact)
+    claim = ACCURACY_F32[name]
+    assert normal <= claim.ulp
+    assert subnormal <= (0.5 if claim.subnormal_ulp is None else claim.subnormal_ulp)
+    assert claim.ulp <= 2.5 or claim.note
+
+
+def test_every_claim_is_tested() -> None:
+    assert sorted(_ORACLES) == sorted(ACCURACY_F32)
+
+
+_VECTORISED = [name for name in FUNCTIONS_F32 if name != "select"]
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 assembly")
+@pytest.mark.skipif(not llvm.get_host_cpu_features().get("avx2"), reason="the host has no 256-bit vectors")
+@pytest.mark.parametrize("name", _VECTORISED)
+def test_loops_vectorise_without_calls(name: str) -> None:
+    function = ORDINARY_F32[name][0] if name in ORDINARY_F32 else FUNCTIONS_F32[name]
+    loop = compiled_loop(function, arity(name))
+    floats = np.ones(64, np.float32)
+    loop(np.empty(64, np.bool_ if name == "isnan" else np.float32), *[floats] * arity(name))
+    (ir,) = loop.inspect_llvm().values()
+    assert re.search(r"<(8|16) x (float|i32)>", ir)
+    called = set(re.findall(r"call [^\n]*?@([\w.]+)\(", ir))
+    assert not {target for target in called if target.endswith("f") and not target.startswith("llvm.")}
+    assert not re.search(r"\b(fast|contract|reassoc|afn|arcp|nnan|ninf)\b (float|double|<)", ir)
+    (assembly,) = loop.inspect_asm().values()
+    assert re.search(r"%[yz]mm", assembly)

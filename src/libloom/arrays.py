@@ -84,6 +84,17 @@ def numpy_bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
     return start, end
 
 
+def owner_bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """`numpy_bounds`, quicker for a plain view of an array that owns its memory. Needs `NumpyFields.usable`."""
+    base = array.base
+    if type(base) is np.ndarray:
+        place = id(base) >> 3
+        if NumpyFields.words[place + NumpyFields.FLAGS] & NumpyFields.OWNS:
+            start = NumpyFields.words[place + NumpyFields.DATA]
+            return start, start + base.nbytes
+    return numpy_bounds(array)
+
+
 # ---- torch and jax ---------------------------------------------------------------------------------------------------
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from loom_core.isa.sce import SceOp
+from loom_sim.bits import bits32
 from loom_sim.reductions import build_reduction
-from loom_sim.scalars import Scalar, compiled_scalar, scalar_of
+from loom_sim.scalars import Scalar, compiled_scalar, ordinary_of, scalar_of
 
 ElementEngine: TypeAlias = Callable[[int, int, int, int, int], None]
 
@@ -99,6 +101,9 @@ def build_element(op: SceOp) -> ElementEngine:
     """The Python function of an opcode's engine, for `jit.engine_address`."""
     if op.is_reduction:
         return build_reduction(op, _LOADS[op.result], _STORES[op.result], compiled_scalar)
+    ordinary = ordinary_of(op)
+    if ordinary is not None:
+        return _guarded(scalar_of(op), *ordinary, _LOADS["f32"], _STORES["f32"])
     builder = (_unary, _binary, _ternary)[len(op.operands) - 1]
     return builder(scalar_of(op), [_LOADS[name] for name in op.operands], _STORES[op.result])
 
@@ -109,6 +114,27 @@ def _unary(scalar: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
     def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
         for i in range(count):
             store(dst, i, scalar(load_a(a, i)))
+
+    return engine
+
+
+def _guarded(scalar: Scalar, ordinary: Scalar, limit: np.float32, load: Any, store: Any) -> ElementEngine:
+    """A float function whose `ordinary` form holds for magnitudes up to `limit`: taken where a whole chunk is within."""
+    limit_bits = np.int32(limit.view(np.int32))
+    magnitude_mask = np.int32(0x7FFFFFFF)
+
+    def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
+        largest = np.int32(0)
+        for i in range(count):
+            magnitude = np.int32(bits32(load(a, i)) & magnitude_mask)  # ordered as the floats are, NaN last
+            if magnitude > largest:
+                largest = magnitude
+        if largest <= limit_bits:
+            for i in range(count):
+                store(dst, i, ordinary(load(a, i)))
+        else:
+            for i in range(count):
+                store(dst, i, scalar(load(a, i)))
 
     return engine
 

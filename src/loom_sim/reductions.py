@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from loom_core.isa.sce import SceOp
-from loom_sim.bits import NAN32, bits32, canonical32, float32_from_bits, select
+from loom_sim.bits import NAN32, bits32, canonical32, float32_from_bits, scalar, select
 
 LANES: Final = 32
 BLOCK: Final = 4096
@@ -29,8 +29,6 @@ _F32 = ir.FloatType()
 _Combine = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 _LEAST32: Final = np.int32(-(1 << 31))
 _MOST32: Final = np.int32((1 << 31) - 1)
-
-_inline = njit(forceinline=True, error_model="numpy")
 
 
 # ---- ordered float folds --------------------------------------------------------------------------------------------------
@@ -161,7 +159,7 @@ def _ordered(fold: Any, store: Any) -> Callable[..., None]:
 # ---- order-free folds: over integers, or over integers that order as the floats do -----------------------------------------
 
 
-@_inline
+@scalar
 def _key(x):  # type: ignore[no-untyped-def]
     """Involution between float patterns and integers of the same order (-0 just below +0)."""
     return x ^ ((x >> np.int32(31)) & _MOST32)

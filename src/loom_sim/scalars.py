@@ -12,35 +12,19 @@ from types import FunctionType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numba import njit
-
 from loom_core.isa.sce import DTYPE_LOG2_BYTES, SceOp
 from loom_sim import bits
-from loom_sim.bits import bits32, canonical32, float32_from_bits, select
+from loom_sim.bits import canonical32, scalar, select
 from loom_sim.memory import divide, remainder
 
 Scalar: TypeAlias = Callable[..., Any]
 
-_SIGN32: Final = np.int32(-(1 << 31))
-_LEAST32: Final = _SIGN32
+_LEAST32: Final = np.int32(-(1 << 31))
 _ZERO32: Final = np.float32(0.0)
 _ONE32: Final = np.float32(1.0)
-_inline = njit(forceinline=True, error_model="numpy")
 
 
-@_inline
-def smaller32(a, b):  # type: ignore[no-untyped-def]
-    """The smaller of two numbers; equal ones have equal bits but for the zeros, and -0 is the `or` of their patterns."""
-    return select(a == b, float32_from_bits(bits32(a) | bits32(b)), select(a < b, a, b))
-
-
-@_inline
-def larger32(a, b):  # type: ignore[no-untyped-def]
-    """The larger of two numbers; +0 is the `and` of the patterns of the zeros."""
-    return select(a == b, float32_from_bits(bits32(a) & bits32(b)), select(a > b, a, b))
-
-
-@_inline
+@scalar
 def quotient32(a, b):  # type: ignore[no-untyped-def]
     """a / b of int32, truncated: a / 0 = -1, least / -1 = least."""
     unsafe = (b == 0) | ((b == -1) & (a == _LEAST32))
@@ -57,43 +41,15 @@ _COMPARISONS: Final[dict[str, Scalar]] = {
     "ge": lambda a, b: a >= b,
 }
 
+# The rest of the float functions are those of `elementary`.
 _FLOAT32: Final[dict[str, Scalar]] = {
     **_COMPARISONS,
-    "mov": lambda x: canonical32(x),
+    "mov": canonical32,
     "add": lambda a, b: canonical32(a + b),
     "sub": lambda a, b: canonical32(a - b),
     "mul": lambda a, b: canonical32(a * b),
     "div": lambda a, b: canonical32(bits.div32(a, b)),
     "fma": lambda a, b, c: canonical32(bits.fma32(a, b, c)),
-    "neg": lambda x: canonical32(float32_from_bits(bits32(x) ^ _SIGN32)),
-    "abs": lambda x: canonical32(bits.abs32(x)),
-    "min": lambda a, b: canonical32(select(a != a, b, select(b != b, a, smaller32(a, b)))),
-    "max": lambda a, b: canonical32(select(a != a, b, select(b != b, a, larger32(a, b)))),
-    "minp": lambda a, b: select((a != a) | (b != b), bits.NAN32, smaller32(a, b)),
-    "maxp": lambda a, b: select((a != a) | (b != b), bits.NAN32, larger32(a, b)),
-    "sqrt": lambda x: canonical32(bits.sqrt32(x)),
-    "floor": lambda x: canonical32(bits.floor32(x)),
-    "ceil": lambda x: canonical32(bits.ceil32(x)),
-    "rint": lambda x: canonical32(bits.rint32(x)),
-    "trunc": lambda x: canonical32(bits.trunc32(x)),
-    "select": lambda condition, x, y: canonical32(select(condition, x, y)),
-    "isnan": lambda x: x != x,
-}
-
-# Functions of `elementary`, which are NaN-canonical already.
-_ELEMENTARY32: Final[dict[str, str]] = {
-    "recip": "recip",
-    "rsqrt": "rsqrtf",
-    "exp": "expf",
-    "exp2": "exp2f",
-    "log": "logf",
-    "log2": "log2f",
-    "tanh": "tanhf",
-    "sigmoid": "sigmoidf",
-    "erf": "erff",
-    "sin": "sinf",
-    "cos": "cosf",
-    "gelu": "geluf",
 }
 
 _INTEGER: Final[dict[str, Scalar]] = {
@@ -188,7 +144,7 @@ def scalar_of(op: SceOp) -> Scalar:
 
 def compiled_scalar(function: Scalar) -> Scalar:
     """A plain function compiled for use inside engines; an intrinsic or a compiled function as it is."""
-    return _inline(function) if isinstance(function, FunctionType) else function
+    return scalar(function) if isinstance(function, FunctionType) else function
 
 
 def _select_scalar(op: SceOp) -> Scalar:
@@ -197,12 +153,20 @@ def _select_scalar(op: SceOp) -> Scalar:
     if op.mnemonic.removeprefix("mov.").isdigit():
         return _INTEGER["mov"]
     family = op.mnemonic.rpartition(".")[2]
-    if family == "f32" and op.function in _ELEMENTARY32:
-        from loom_sim import elementary  # at the first need of one: its tables take a while to build
+    if op.function in _FAMILIES[family]:
+        return _FAMILIES[family][op.function]
+    from loom_sim.elementary import FUNCTIONS_F32  # at the first need: its tables take a while to build
 
-        found: Scalar = getattr(elementary, _ELEMENTARY32[op.function])
-        return found
-    return _FAMILIES[family][op.function]
+    return {"f32": FUNCTIONS_F32}[family][op.function]
+
+
+def ordinary_of(op: SceOp) -> tuple[Scalar, np.float32] | None:
+    """A faster function for arguments up to a magnitude, where an opcode has one."""
+    if op.function == "cast" or op.result != "f32":
+        return None
+    from loom_sim.elementary import ORDINARY_F32
+
+    return ORDINARY_F32.get(op.function)
 
 
 def _cast(source: str, result: str) -> Scalar:

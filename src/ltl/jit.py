@@ -3,68 +3,264 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, overload
 
+from loom_core.base.diagnostics import LoomError, without_internal_frames
+from loom_core.base.knobs import knobs
 from loom_core.ir.block import Function
 from loom_core.trace.context import active
-from loom_core.trace.names import Watch
 from loom_core.trace.source import read_source
 from ltl.jit_errors import NotLaunched
 from ltl.signature import Spec, fill_arguments, ir_type, read_parameters, runtime_leaves
 from ltl.tracing import Traceable, constexpr_annotation, trace_kernel
 
+if TYPE_CHECKING:
+    from loom_core.isa.machine import MachineConfig
+    from loom_core.objfile import LoomObject
+    from ltl.launch import Argument, Variant
+
+_GRIDS_KEPT: Final = 4096
+
 
 class JitFunction:
-    """A function of the kernel language: launched with `kernel[grid](...)`, or called from other kernels."""
+    """A function of the kernel language: launched with `kernel[grid](...)`, or called from other kernels.
 
-    traceable = True
+    A launch traces and compiles the kernel for what its arguments are: dtypes of arrays, types of numbers (the integer 1
+    is a constant), exact values of constexprs. Each such variant is kept in memory, its object also on disk.
+    """
 
-    def __init__(self, function: Callable[..., Any], source: str | None, unspecialised: Sequence[Any]) -> None:
+    traceable: Final = True
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        source: str | None = None,
+        do_not_specialize: Sequence[Any] = (),
+        machine: MachineConfig | None = None,
+    ) -> None:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.traced = Traceable(function, read_source(function, source))
         self.parameters = read_parameters(
-            function, self.traced.source.location, constexpr_annotation, unspecialised
+            function, self.traced.source.location, constexpr_annotation, do_not_specialize
         )
+        self.machine = machine
+        self._variants: dict[tuple[Spec, ...], Variant] = {}
+        self._matches: dict[Any, Any] = {}
+        self._keys: dict[Any, tuple[Any, dict[Any, Any]]] = {}
+        self._launchers: dict[Any, Callable[..., None]] = {}
+
+    # -- in kernels ----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Called from a kernel: inlined there. From elsewhere it is an error: kernels are launched with a grid."""
         trace = active()
-        if trace is None:
-            raise NotLaunched(self.traced.source.location, function=self.traced.name)
-        return self.traced.run(trace, args, kwargs)
+        if trace is not None:
+            return self.traced.run(trace, args, kwargs)
+        from ltl.launch import caller
 
-    def trace_specs(self, specs: Sequence[Spec]) -> tuple[Function, list[Watch]]:
-        """The Tile IR for arguments described by `specs`, and the outside values that it depends on."""
+        raise without_internal_frames(NotLaunched(caller(), function=self.traced.name))
+
+    # -- launches ------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        """The launch over `grid`: one to three ints, or a function that gives them for a dict of the arguments."""
+        try:
+            found = self._launchers.get(grid)
+        except TypeError:  # a list
+            return self[tuple(grid)]
+        return found if found is not None else self._launcher(grid)
+
+    def _launcher(self, grid: Any) -> Callable[..., None]:
+        from ltl.launch import read_grid
+
+        name = self.traced.name
+        try:
+            sizes: Any = grid if callable(grid) else read_grid(grid, name, dict)
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+        if callable(grid):
+            return self._factory(grid, lambda arguments: read_grid(grid, name, lambda: arguments))
+        made = self._factory(grid, sizes)
+        if len(self._launchers) >= _GRIDS_KEPT:
+            self._launchers.clear()
+        self._launchers[grid] = made
+        return made
+
+    @functools.cached_property
+    def _factory(self) -> Callable[[Any, Any], Callable[..., None]]:
+        from ltl.fastpath import launcher_factory
+
+        return launcher_factory(self.parameters, self._matches, self.launch)
+
+    def launch(self, grid: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Launch over `grid`. Everything that generated code does not handle, and the first call of each kind."""
+        from ltl import launch
+
+        try:
+            values, arguments = self._read(args, kwargs)
+            names = [parameter.name for parameter in self.parameters]
+            sizes = launch.read_grid(grid, self.traced.name, lambda: dict(zip(names, values, strict=True)))
+            variant = self.variant(tuple(argument.spec for argument in arguments))
+            views, scalars = launch.split_leaves(self.parameters, arguments)
+            if knobs.interpret:
+                launch.interpret_variant(variant, views, scalars, sizes)
+                return
+            launch.run_variant(variant, views, scalars, sizes)
+            self._remember(values, arguments, variant)
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+
+    def _read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:
+        from ltl.launch import MISSING, bind, read_argument
+
+        # Generated launching functions give a mark for what the caller left out.
+        given = list(args)
+        while given and given[-1] is MISSING:
+            given.pop()
+        named = dict(kwargs)
+        for parameter, value in zip(self.parameters, given, strict=False):
+            if value is not MISSING:
+                named.setdefault(parameter.name, value)
+        extra = given[len(self.parameters) :]
+        if extra:
+            values = bind(self.traced.name, self.parameters, given, kwargs)
+        else:
+            values = bind(self.traced.name, self.parameters, (), named)
+        return values, [read_argument(p, value) for p, value in zip(self.parameters, values, strict=True)]
+
+    def variant(self, specs: tuple[Spec, ...], machine: MachineConfig | None = None) -> Variant:
+        """The variant for `specs`, traced now if there is none or what it read from outside has changed."""
+        from loom_core.isa.machine import L1
+        from ltl.launch import Variant
+
+        found = self._variants.get(specs) if machine is None else None
+        if found is not None and found.current():
+            return found
+        function, watches = trace_kernel(
+            self.traced, *self._ir_parameters(specs), lambda parameters: fill_arguments(specs, parameters)
+        )
+        made = Variant(specs, function, watches, machine or self.machine or L1, self.traced.name)
+        if machine is None:
+            self._variants[specs] = made
+        return made
+
+    def _ir_parameters(self, specs: Sequence[Spec]) -> tuple[list[str], list[Any]]:
         leaves = [leaf for p, spec in zip(self.parameters, specs, strict=True) for leaf in runtime_leaves(p.name, spec)]
-        names = [name for name, _ in leaves]
-        types = [ir_type(spec) for _, spec in leaves]
-        return trace_kernel(self.traced, names, types, lambda parameters: fill_arguments(specs, parameters))
+        return [name for name, _ in leaves], [ir_type(spec) for _, spec in leaves]
+
+    def _remember(self, values: Sequence[Any], arguments: Sequence[Argument], variant: Variant) -> None:
+        """Generate code for further calls like this one, if they are plain."""
+        from ltl.fastpath import matcher, runner
+
+        types = tuple(map(type, values))
+        if types not in self._keys:
+            runs: dict[Any, Any] = {}
+            made = matcher(self.parameters, types, runs, self.launch)
+            if made is None:
+                return
+            self._matches[types], key = made
+            self._keys[types] = key, runs
+        key, runs = self._keys[types]
+        call = key(None, None, *values)
+        known = runs.get(call)
+        if known is None or known.stamp != (variant, variant.changes):
+            runs[call] = runner(self.parameters, arguments, values, variant, self.launch)
+            runs[call].stamp = (variant, variant.changes)
+
+    # -- looking inside ------------------------------------------------------------------------------------------------
+
+    def specs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Spec, ...]:
+        """The specs for arguments given as values or as texts: "*fp32" for a pointer, "i32" or "fp32" for a number."""
+        from ltl.launch import bind, read_description
+
+        values = bind(self.traced.name, self.parameters, args, kwargs)
+        return tuple(read_description(p, value) for p, value in zip(self.parameters, values, strict=True))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Function:
+        """The Tile IR of the kernel for such arguments, as traced."""
+        try:
+            return self.variant(self.specs(args, kwargs)).function
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+
+    def compile(
+        self,
+        *args: Any,
+        grid: Any = None,
+        machine: MachineConfig | None = None,
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> LoomObject:
+        """The object of the kernel for such arguments. Objects do not depend on the grid."""
+        try:
+            return self.variant(self.specs(args, kwargs), machine).compile(options or {})
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+
+    def trace(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Run the kernel under the cycle model of its machine; gives the simulator's trace."""
+        from ltl import launch
+
+        try:
+            values, arguments = self._read(args, kwargs)
+            names = [parameter.name for parameter in self.parameters]
+            sizes = launch.read_grid(grid, self.traced.name, lambda: dict(zip(names, values, strict=True)))
+            variant = self.variant(tuple(argument.spec for argument in arguments))
+            views, scalars = launch.split_leaves(self.parameters, arguments)
+            return launch.trace_variant(variant, views, scalars, sizes)
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+
+    @property
+    def profile(self) -> _Profile:
+        """`kernel.profile[grid](...)` is `kernel.trace(..., grid=grid)`."""
+        return _Profile(self)
 
     def __repr__(self) -> str:
         return f"<kernel {self.traced.name} of {self.traced.source.file}>"
+
+
+class _Profile:
+    def __init__(self, kernel: JitFunction) -> None:
+        self.kernel = kernel
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return functools.partial(self.kernel.trace, grid=grid)
 
 
 @overload
 def jit(function: Callable[..., Any], *, source: str | None = None) -> JitFunction: ...
 @overload
 def jit(
-    *, source: str | None = None, do_not_specialize: Sequence[Any] = (), **options: Any
+    *,
+    source: str | None = None,
+    do_not_specialize: Sequence[Any] = (),
+    machine: MachineConfig | None = None,
+    **options: Any,
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 def jit(
     function: Callable[..., Any] | None = None,
     *,
     source: str | None = None,
     do_not_specialize: Sequence[Any] = (),
+    machine: MachineConfig | None = None,
     **options: Any,
 ) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
     """Make a kernel of a Python function.
 
     source: the text of the definition, for functions whose source Python does not know.
     do_not_specialize: names or positions of integer parameters for which the value 1 is not special.
+    machine: the machine to compile for, by default the preset L1.
     Triton's other options are accepted and mean nothing here.
     """
-    if function is None:
-        return lambda made: JitFunction(made, source, do_not_specialize)
-    return JitFunction(function, source, do_not_specialize)
+
+    def make(made: Callable[..., Any]) -> JitFunction:
+        try:
+            return JitFunction(made, source=source, do_not_specialize=do_not_specialize, machine=machine)
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+
+    return make if function is None else make(function)

@@ -193,6 +193,11 @@ class Knobs:
             _OVERRIDES.reset(token)
 
 
+def overrides() -> Mapping[str, Any]:
+    """The values that `override` blocks give to knobs in this context; empty outside of them."""
+    return _OVERRIDES.get()
+
+
 def all_knobs() -> tuple[Knob[Any], ...]:
     """Every row of the table, in the order of their declaration."""
     return tuple(row for row in vars(Knobs).values() if isinstance(row, Knob))

@@ -122,6 +122,7 @@ class BlockSchedule:
         self.nodes: list[Node] = []
         self.position: dict[Op, int] = {}
         self._assign_levels()
+        self._sink()
         self._order()
 
     def position_of(self, op: Op) -> int:
@@ -169,6 +170,22 @@ class BlockSchedule:
             permuted = isinstance(user, reduction.Reduce) and not folds_rows(user)
             return level + (early or reshaped or permuted)
         return level
+
+    def _sink(self) -> None:
+        """Delay what is elementwise to the level of its first user, so that it joins that user's program.
+
+        Only where that keeps no more alive: at most one operand is a stored tile of the result's size.
+        """
+        for op in reversed(self.block.operations):
+            delayed = isinstance(op, VIEWS) or (on_stream_engine(op) and op.elementwise and _light(op))
+            if not delayed or any(user.parent is not self.block for user in op.results[0].users):
+                continue
+            limits = [self._levels[user] - self._lead(user, op) for user in op.results[0].users]
+            self._levels[op] = max([self._levels[op], *([min(limits)] if limits else [])])
+
+    def _lead(self, user: Op, op: Op) -> int:
+        """By how many levels `user` must come after `op`."""
+        return self._needed(user, op.results[0]) - self._levels[op]
 
     # Order
 
@@ -223,6 +240,12 @@ class BlockSchedule:
             else:
                 ordered.append(node)
         return ordered
+
+
+def _light(op: Op) -> bool:
+    size = op.results[0].type.size
+    stored = [v for v in op.operands if v.type.size == size and not isinstance(producer_of(v), VIRTUAL)]
+    return len(stored) <= 1
 
 
 def producer_of(value: Value) -> Op | None:

@@ -9,8 +9,8 @@ An operation is one class in `loom_core/ops`. Its typed fields say what it takes
         offset = operand()
 
 From the fields derive the constructor, accessors, the printed and the parsed form, cloning and the table tests. `infer`
-gives the result types, `verify` checks what types cannot, `ref` is the meaning in NumPy, `cost` a heuristic for the
-compiler. How it becomes commands is said once more, by `@lowers(Op)` in `loom_core/codegen`.
+gives the result types, `verify` checks what types cannot, `ref` is the meaning in NumPy. How it becomes commands is said
+once more, by `@lowers(Op)` in `loom_core/codegen`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Op:
       elementwise   result element i depends on operand elements i alone
       terminator    ends a block
       region_count  number of nested blocks
-      no_reference, no_cost, no_lowering
+      no_reference, no_lowering
                     the reason why the op declares none (checked by the completeness test)
     """
 
@@ -117,7 +117,6 @@ class Op:
     terminator: ClassVar[bool] = False
     region_count: ClassVar[int] = 0
     no_reference: ClassVar[str] = ""
-    no_cost: ClassVar[str] = ""
     no_lowering: ClassVar[str] = ""
     operand_fields: ClassVar[dict[str, OperandField]] = {}
     attribute_fields: ClassVar[dict[str, AttributeField]] = {}
@@ -195,10 +194,6 @@ class Op:
     def verify(self) -> str | None:
         """What is wrong with this operation beyond its types, or None."""
         return None
-
-    def cost(self) -> int:
-        """Estimated SCE slots, a heuristic for the compiler; modelled cycles come from `isa.cost` alone."""
-        return 0
 
     @property
     def result(self) -> Value:

@@ -12,6 +12,8 @@ class AddPointer(Op):
     """pointer + offset, the offset an integer that counts pointees; shapes are equal."""
 
     name = "addptr"
+    no_reference = "pointers are no arrays; interp.run moves them"
+    no_lowering = "lower_addresses takes it into the accesses"
     pointer = operand()
     offset = operand()
 
@@ -32,6 +34,7 @@ class Load(Op):
     """Elements read where `mask` (bool, same shape) holds, else `other` (0 where absent)."""
 
     name = "load"
+    no_lowering = "lower_addresses makes it dma_load"
     pure = False
     pointer = operand()
     mask = optional_operand()
@@ -54,6 +57,7 @@ class Store(Op):
     """Writes `value` where `mask` holds."""
 
     name = "store"
+    no_lowering = "lower_addresses makes it dma_store"
     pure = False
     pointer = operand()
     value = operand()

@@ -35,6 +35,7 @@ class Iota(Op):
     """start, start + 1, ... end - 1 as i32, along one dimension."""
 
     name = "iota"
+    no_lowering = "lower_addresses makes it an affine tile"
     start = attribute()
     end = attribute()
 

@@ -36,7 +36,9 @@ def _quiet() -> Any:
 
 
 def f32(x: ArrayLike) -> Float32s:
-    """`x` as a float32 array; the values must be float32 already or narrower."""
+    """`x` as a float32 array; arrays must hold float32 or narrower floats, Python numbers are rounded."""
+    if isinstance(x, int | float) and not isinstance(x, np.generic):
+        return np.asarray(x, np.float32)
     array = np.asarray(x)
     if array.dtype == np.float64 or array.dtype.kind not in "fb":
         raise TypeError(f"float32 expected, got {array.dtype}")
@@ -124,9 +126,10 @@ def fma64(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Float64s:
     # With a zero factor or a value that is not finite nothing is fused, and the plain sum has the right sign of zero.
     trivial = ~np.isfinite(a64) | ~np.isfinite(b64) | ~np.isfinite(c64) | (a64 == 0) | (b64 == 0)
     result = np.where(trivial, plain, result)
-    for index in zip(*np.nonzero(~safe & ~trivial), strict=True):
-        result[index] = _fma64_exact(float(a64[index]), float(b64[index]), float(c64[index]))
-    return canonical64(result)
+    flat = result.ravel()
+    for index in np.flatnonzero(~safe & ~trivial):
+        flat[index] = _fma64_exact(*(float(x.flat[index]) for x in (a64, b64, c64)))
+    return canonical64(flat.reshape(result.shape))
 
 
 def add32(a: ArrayLike, b: ArrayLike) -> Float32s:

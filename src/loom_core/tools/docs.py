@@ -13,6 +13,7 @@ import click
 from loom_core.base.diagnostics import CODE_RANGES, INTERNAL_PACKAGES, LoomError, catalogue
 from loom_core.base.knobs import all_knobs
 from loom_core.isa.manual import isa_markdown
+from loom_core.tools.architecture import architecture_markdown
 from loom_core.tools.diagnostics import NotInTheSourceTree
 
 SOURCES: Final = Path(__file__).resolve().parents[2]
@@ -72,6 +73,7 @@ def modules_that_declare_codes() -> Iterator[str]:
 
 
 DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
+    "architecture.md": architecture_markdown,
     "isa.md": isa_markdown,
     "knobs.md": knobs_markdown,
     "diagnostics.md": diagnostics_markdown,

@@ -26,6 +26,11 @@ class Watch:
     name: str
     value: Any
 
+    @property
+    def absent(self) -> bool:
+        """Whether what was read is that there is no such name (a builtin that a global would hide)."""
+        return self.value is _MISSING
+
     def now(self) -> Any:
         """What a kernel would read today; a private marker if nothing."""
         owner = self.owner

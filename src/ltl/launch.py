@@ -1,0 +1,388 @@
+"""Launching kernels: arguments to specs, specs to compiled variants, variants to runs.
+
+`fastpath` repeats what `Launcher.launch` does for calls of a kind seen before, in generated code; everything that is not
+plain comes here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from libloom.arrays import ArrayView, UnusableArray, view_array
+from libloom.kernel import LoadedKernel, overlaps, register_value
+from loom_core.base.dtype import DType
+from loom_core.base.knobs import knobs
+from loom_core.base.location import UNKNOWN, Location, from_frame
+from loom_core.ir.block import Function
+from loom_core.isa.machine import MachineConfig
+from loom_core.objfile import LoomObject
+from loom_core.trace.names import Watch
+from ltl.constant import constexpr
+from ltl.jit_errors import (
+    ConstexprValue,
+    ReadOnlyArgument,
+    ScalarOutOfRange,
+    UnsupportedArgument,
+    WrongArguments,
+    WrongGrid,
+)
+from ltl.signature import (
+    Parameter,
+    PointerSpec,
+    ScalarSpec,
+    Spec,
+    StaticSpec,
+    TupleSpec,
+    number_spec,
+    plain_number,
+    runtime_leaves,
+    spec_from_text,
+    static_spec,
+)
+
+LAUNCH_OPTIONS: Final = frozenset(
+    {"num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "debug", "stream", "device", "warmup",
+     "launch_cooperative_grid", "launch_pdl", "cluster_dims", "sanitize_overflow", "allow_fp8e4nv", "extern_libs",
+     "waves_per_eu", "matrix_instr_nonkdim", "kpack", "num_buffers_warp_spec", "num_consumer_groups"}
+)  # fmt: skip
+"""Options of Triton launches that say how a GPU should run a kernel: accepted, and without meaning here."""
+
+_PACKAGES: Final = ("ltl", "loom", "libloom", "loom_core", "loom_sim")
+
+
+class Missing:
+    """The class of the mark for an argument that was not given."""
+
+    def __repr__(self) -> str:
+        return "not given"
+
+
+MISSING: Final = Missing()
+
+
+def caller() -> Location:
+    """The expression outside Loom that is being evaluated: where a launch was made."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name.split(".", 1)[0] not in _PACKAGES:
+            return from_frame(frame)
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return UNKNOWN
+
+
+@dataclass
+class Argument:
+    """One argument of a launch: its spec and its run-time leaves (arrays as views, numbers as they are)."""
+
+    spec: Spec
+    leaves: list[ArrayView | bool | int | float] = field(default_factory=list)
+
+
+@dataclass
+class Variant:
+    """A kernel for one tuple of specs: traced, and compiled with and without the assumption that outputs are apart."""
+
+    specs: tuple[Spec, ...]
+    function: Function
+    watches: list[Watch]
+    machine: MachineConfig
+    kernel_name: str
+    changes: int = 0
+
+    def current(self) -> bool:
+        """Whether everything that the kernel read from outside is as it was when it was traced.
+
+        `changes` counts how often an equal value took another's place: code that compares identities is then outdated.
+        """
+        before = [watch.value for watch in self.watches]
+        current = all(watch.unchanged() for watch in self.watches)
+        self.changes += any(watch.value is not value for watch, value in zip(self.watches, before, strict=True))
+        return current
+
+    @cached_property
+    def apart(self) -> LoadedKernel:
+        """Compiled for arrays that do not overlap what is written."""
+        return LoadedKernel(self.compile({}))
+
+    @cached_property
+    def overlapping(self) -> LoadedKernel:
+        """Compiled for arrays of which some may overlap."""
+        return LoadedKernel(self.compile({"assume_noalias": False}))
+
+    def compile(self, options: Mapping[str, Any]) -> LoomObject:
+        """The object: from the cache on disk, or compiled and put there."""
+        from loom_core.cache import object_cache
+        from loom_core.compile import COMPILER_VERSION, compile_kernel
+        from loom_core.ir.printer import print_function
+        from loom_core.objfile import read_object, write_object
+
+        # The IR with its locations holds all that the object is made of: the sources of the kernel and its helpers, the
+        # signature, and the outside values that it read. So no change of any of them can meet a stale object.
+        text = print_function(self.function, locations=True)
+        key = cache_key(text, self.machine, options, COMPILER_VERSION)
+        stored = object_cache.get(key)
+        if stored is not None:
+            return read_object(stored)
+        # Compiling may change the function that it is given.
+        from loom_core.ir.rewriter import clone_function
+
+        obj = compile_kernel(clone_function(self.function), machine=self.machine, options=dict(options))
+        object_cache.put(key, write_object(obj))
+        return obj
+
+
+def cache_key(text: str, machine: MachineConfig, options: Mapping[str, Any], compiler_version: str) -> str:
+    """The name of an object in the cache: a hash of the traced program and of all else that decides its bytes."""
+    from blake3 import blake3
+
+    parts = [text, machine.digest(), repr(sorted(options.items())), compiler_version]
+    digest = blake3()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+def bind(name: str, parameters: Sequence[Parameter], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """One value for each parameter. WrongArguments for missing, doubled or unknown ones."""
+    shown = ", ".join(p.name for p in parameters)
+
+    def wrong(problem: str) -> WrongArguments:
+        return WrongArguments(caller(), function=name, problem=problem, parameters=shown)
+
+    if len(args) > len(parameters):
+        raise wrong(f"{len(args)} positional arguments given, it has {len(parameters)} parameters")
+    known = {parameter.name for parameter in parameters}
+    for key in kwargs:
+        if key not in known and key not in LAUNCH_OPTIONS:
+            raise wrong(f"there is no parameter {key!r}")
+    values = list(args) + [MISSING] * (len(parameters) - len(args))
+    for i, parameter in enumerate(parameters):
+        if parameter.name in kwargs:
+            if values[i] is not MISSING:
+                raise wrong(f"{parameter.name} is given twice")
+            values[i] = kwargs[parameter.name]
+        elif values[i] is MISSING and not parameter.required:
+            values[i] = parameter.default
+    missing = [p.name for p, value in zip(parameters, values, strict=True) if value is MISSING]
+    if missing:
+        raise wrong(f"no value for {', '.join(missing)}")
+    return values
+
+
+def read_argument(parameter: Parameter, value: Any) -> Argument:
+    """The spec and the run-time leaves of one argument. A diagnostic at the caller for what kernels cannot take."""
+    if parameter.static:
+        return Argument(_static(parameter.name, value))
+    return _read_runtime(parameter, value)
+
+
+def _static(name: str, value: Any) -> StaticSpec:
+    plain = plain_number(value)
+    if isinstance(plain, np.ndarray) or view_array_or_none(plain) is not None:
+        given, reason = f"an array ({type(plain).__name__})", "its contents are known only at run time"
+        raise ConstexprValue(caller(), name=name, given=given, reason=reason)
+    if isinstance(plain, list):
+        plain = tuple(plain)
+    try:
+        return static_spec(plain)
+    except TypeError:
+        given = f"a {type(plain).__name__}"
+        raise ConstexprValue(caller(), name=name, given=given, reason="it cannot be hashed") from None
+
+
+def view_array_or_none(value: Any) -> ArrayView | None:
+    """`view_array` where it does not matter why an array cannot be used."""
+    try:
+        return view_array(value)
+    except UnusableArray:
+        return None
+
+
+def _read_runtime(parameter: Parameter, value: Any) -> Argument:
+    if isinstance(value, constexpr):
+        return Argument(_static(parameter.name, value.value))
+    if value is None:
+        return Argument(static_spec(None))
+    if isinstance(value, tuple):
+        items = [_read_runtime(parameter, item) for item in value]
+        spec = TupleSpec(type(value), tuple(item.spec for item in items))
+        return Argument(spec, [leaf for item in items for leaf in item.leaves])
+    number = plain_number(value)
+    if isinstance(number, (bool, int, float)):
+        return _read_number(parameter, number)
+    if isinstance(value, str):
+        raise UnsupportedArgument(
+            caller(), name=parameter.name, given="a string", reason="declare the parameter constexpr to pass one"
+        )
+    try:
+        view = view_array(value)
+    except UnusableArray as problem:
+        raise UnsupportedArgument(
+            caller(), name=parameter.name, given=f"a {type(value).__name__}", reason=str(problem)
+        ) from None
+    if view is None:
+        given = f"a {type(value).__name__}"
+        raise UnsupportedArgument(caller(), name=parameter.name, given=given, reason="kernels cannot take it")
+    return Argument(PointerSpec(view.dtype), [view])
+
+
+def _read_number(parameter: Parameter, number: bool | int | float) -> Argument:
+    spec = number_spec(number, parameter, UNKNOWN if _fits_64(number) else caller())
+    if isinstance(spec, StaticSpec):
+        return Argument(spec)
+    assert isinstance(spec, ScalarSpec)
+    dtype = spec.dtype
+    if not dtype.is_float and (isinstance(number, float) or not dtype.min_value <= number <= dtype.max_value):
+        raise ScalarOutOfRange(caller(), name=parameter.name, value=number, dtype=dtype.name)
+    return Argument(spec, [number])
+
+
+def _fits_64(number: bool | int | float) -> bool:
+    return isinstance(number, float) or -(1 << 63) <= number < 1 << 64
+
+
+def read_description(parameter: Parameter, value: Any) -> Spec:
+    """The spec for an argument given as a value or, to `compile` and `lower`, as text such as "*fp32" or "i32"."""
+    if isinstance(value, (PointerSpec, ScalarSpec, StaticSpec, TupleSpec)):
+        return value
+    if isinstance(value, str) and not parameter.static:
+        spec = spec_from_text(value)
+        if spec is None:
+            reason = 'a type is spelled "*fp32" (a pointer), "i32", "fp32"'
+            raise UnsupportedArgument(caller(), name=parameter.name, given=repr(value), reason=reason)
+        return spec
+    return read_argument(parameter, value).spec
+
+
+# ---- grids -----------------------------------------------------------------------------------------------------------
+
+
+def read_grid(grid: Any, name: str, arguments: Callable[[], dict[str, Any]]) -> tuple[int, int, int]:
+    """The grid as three sizes; a callable is given the arguments by name. WrongGrid for what is none."""
+    shown = grid
+    if callable(grid):
+        shown = grid = grid(arguments())
+    sizes = list(grid) if isinstance(grid, (tuple, list)) else [grid]
+
+    def wrong(problem: str) -> WrongGrid:
+        return WrongGrid(caller(), function=name, grid=shown, problem=problem)
+
+    if not 1 <= len(sizes) <= 3:
+        raise wrong(f"it has {len(sizes)} dimensions")
+    plain = []
+    for size in sizes:
+        size = plain_number(size)
+        if isinstance(size, constexpr):
+            size = size.value
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise wrong(f"{size!r} is not an int")
+        if size < 0:
+            raise wrong(f"{size} is negative")
+        if size > 0x7FFF_FFFF:
+            raise wrong(f"{size} does not fit 32 bits")
+        plain.append(size)
+    x, y, z = plain + [1] * (3 - len(plain))
+    return x, y, z
+
+
+# ---- runs ------------------------------------------------------------------------------------------------------------
+
+
+def choose(variant: Variant, views: Sequence[ArrayView]) -> LoadedKernel:
+    """The compiled form whose assumption about overlap the arrays meet."""
+    apart = variant.apart
+    by_slot = {arg.slot: view for arg, view in zip(apart.object.abi.buffers, views, strict=True)}
+    if any(overlaps(by_slot[a], by_slot[b]) for a, b in apart.object.abi.noalias):
+        return variant.overlapping
+    return apart
+
+
+def check_writable(variant: Variant, views: Sequence[ArrayView]) -> None:
+    """ReadOnlyArgument for a read-only array that the kernel writes to."""
+    for arg, view in zip(variant.apart.object.abi.buffers, views, strict=True):
+        if arg.written and not view.writable:
+            raise ReadOnlyArgument(caller(), name=arg.name, kind=view.kind, function=variant.kernel_name)
+
+
+def split_leaves(
+    parameters: Sequence[Parameter], arguments: Sequence[Argument]
+) -> tuple[list[ArrayView], list[tuple[DType, bool | int | float]]]:
+    """Arrays, and scalars with their dtypes, in the order of the kernel's IR parameters."""
+    views: list[ArrayView] = []
+    scalars: list[tuple[DType, bool | int | float]] = []
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        specs = [spec for _, spec in runtime_leaves(parameter.name, argument.spec)]
+        for spec, leaf in zip(specs, argument.leaves, strict=True):
+            if isinstance(leaf, ArrayView):
+                views.append(leaf)
+            else:
+                scalars.append((spec.dtype, leaf))
+    return views, scalars
+
+
+def run_variant(
+    variant: Variant,
+    views: Sequence[ArrayView],
+    scalars: Sequence[tuple[DType, bool | int | float]],
+    grid: tuple[int, int, int],
+) -> None:
+    """Run a variant on arrays and numbers."""
+    check_writable(variant, views)
+    kernel = choose(variant, views)
+    if knobs.debug >= 1:
+        shown = ", ".join(map(str, variant.specs))
+        print(f"loom: launch {variant.kernel_name}({shown}) over {grid}", file=sys.stderr)
+    if 0 in grid:
+        return
+    kernel.run(views, [register_value(dtype, number) for dtype, number in scalars], grid)
+
+
+def trace_variant(
+    variant: Variant,
+    views: Sequence[ArrayView],
+    scalars: Sequence[tuple[DType, bool | int | float]],
+    grid: tuple[int, int, int],
+) -> Any:
+    """Run a variant under the cycle model; gives the simulator's trace."""
+    check_writable(variant, views)
+    kernel = choose(variant, views)
+    values = [register_value(dtype, number) for dtype, number in scalars]
+    return kernel.program.trace(kernel.bindings(views), kernel.registers(values, grid))
+
+
+def interpret_variant(
+    variant: Variant,
+    views: Sequence[ArrayView],
+    scalars: Sequence[tuple[DType, bool | int | float]],
+    grid: tuple[int, int, int],
+) -> None:
+    """Run a variant by the reference meaning of its operations (LOOM_INTERPRET=1)."""
+    import ctypes
+
+    from loom_core.interp import Buffer, interpret
+
+    remaining_views, remaining_scalars = iter(views), iter(scalars)
+    arguments: list[Any] = []
+    for parameter in variant.function.arguments:
+        if parameter.type.is_pointer:
+            view = next(remaining_views)
+            size = view.high - view.low
+            memory = (ctypes.c_uint8 * size).from_address(view.address + view.low) if size else b""
+            arguments.append(Buffer(parameter.name or "", np.frombuffer(memory, np.uint8), -view.low))
+        else:
+            arguments.append(next(remaining_scalars)[1])
+    if 0 not in grid:
+        interpret(variant.function, arguments, grid)

@@ -1,7 +1,7 @@
 """`python -m benchmarks [name ...] [--out FILE]`: run claims, show them against their bars, write JSON.
 
-OpenBLAS, OpenMP and torch are held to one thread; a core type forced on OpenBLAS is lifted, so that the opponent runs its
-best kernel for this CPU. Both are set before the libraries load, by starting again where needed.
+OpenBLAS, OpenMP and torch are held to one thread; a core type forced on OpenBLAS is lifted, so that the opponent runs
+its best kernel for this CPU. Both are set before the libraries load, by starting again where needed.
 """
 
 from __future__ import annotations

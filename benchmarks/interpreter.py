@@ -50,13 +50,16 @@ def _cases() -> list[tuple[str, float, str, tuple[int, ...], list[np.ndarray], t
     n = 1 << 20
     return [
         ("vector add 1M", 500, "vector_add", (n // 1024,), [normal(n), normal(n), normal(n)], (n,), {"BLOCK": 1024}),
-        ("softmax 1024x1024", 500, "softmax", (1024,), [normal(1024, 1024), normal(1024, 1024)], (1024,), {"BLOCK": 1024}),
+        (
+            "softmax 1024x1024", 500, "softmax", (1024,), [normal(1024, 1024), normal(1024, 1024)], (1024,),
+            {"BLOCK": 1024},
+        ),
         (
             "matmul 512", 300, "matmul", (8, 8), [normal(512, 512) for _ in range(3)], (512, 512, 512),
             {"M": 64, "N": 64, "K": 32},
         ),
         (
-            "flash attention S=512 d=64", 300, "flash_attention", (8,), [normal(512, 64) for _ in range(4)], (512, 0.125),
-            {"D": 64, "ROWS": 64, "KEYS": 64},
+            "flash attention S=512 d=64", 300, "flash_attention", (8,), [normal(512, 64) for _ in range(4)],
+            (512, 0.125), {"D": 64, "ROWS": 64, "KEYS": 64},
         ),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The kernels of the comparison with Triton's interpreter, loaded once as LTL and once as Triton (see `language.py`)."""
+"""The kernels of the comparison with Triton's interpreter, loaded as LTL and as Triton (see `language.py`)."""
 
 from __future__ import annotations
 

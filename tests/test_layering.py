@@ -27,7 +27,7 @@ LAYERS: dict[str, set[str]] = {
     "loom_core.isa": BASE,
     "loom_core.objfile": ISA,
     "loom_core.ir": BASE,
-    "loom_core.reference": BASE,
+    "loom_core.reference": ISA,
     "loom_core.ops": OPS,
     "loom_core.interp": OPS,
     "loom_core.trace": OPS,
@@ -105,7 +105,7 @@ def violations_in(source: str, module: str, is_package: bool = False) -> list[st
             found.append(f"{module}:{line} imports {name}, which is in no layer")
         elif layer is None or (target != layer and target not in LAYERS[layer]):
             found.append(f"{module}:{line} ({layer}) imports {name} ({target})")
-    return found
+    return list(dict.fromkeys(found))
 
 
 def test_every_module_belongs_to_a_layer() -> None:

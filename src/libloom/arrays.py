@@ -1,8 +1,8 @@
-"""Arrays of other libraries as the simulated machine sees them: an address, and the bytes around it that may be touched.
+"""Arrays of other libraries as the simulated machine sees them: an address, and the bytes around it that it may touch.
 
-A kernel gets the address of element 0 of what it is passed; strides are the kernel's business. It may touch whatever the
-array's owner holds: for NumPy the memory of the array that the view was made from, for torch the tensor's storage. Those
-bounds are what the simulator checks.
+A kernel gets the address of element 0 of what it is passed; strides are the kernel's business. It may touch whatever
+the array's owner holds: for NumPy the memory of the array that the view was made from, for torch the tensor's storage.
+Those bounds are what the simulator checks.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class ArrayView:
 
 
 class UnusableArray(Exception):
-    """An array that no kernel can take; the text says why. Callers turn it into a diagnostic with the argument's name."""
+    """An array that no kernel can take; the text says why. Callers make a diagnostic of it that names the argument."""
 
 
 def view_array(value: Any) -> ArrayView | None:
-    """The view of an array of a known library; None if `value` is none. UnusableArray with the reason if it cannot be used."""
+    """The view of an array of a known library; None if `value` is none. UnusableArray if kernels cannot take it."""
     if isinstance(value, np.ndarray):
         return _view_numpy(value)
     reader = _READERS.get(type(value).__module__.split(".", 1)[0])
@@ -70,17 +70,26 @@ def _numpy_dtype(dtype: np.dtype[Any]) -> DType:
 
 def numpy_bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
     """First and one-past-last address of the memory that `array` is a view of."""
-    start, end = np.lib.array_utils.byte_bounds(array)
+    start, end = _extent(array)
     base = array.base
     while base is not None:
         if isinstance(base, np.ndarray):
-            low, high = np.lib.array_utils.byte_bounds(base)
+            low, high = _extent(base)
             start, end = min(start, low), max(end, high)
         # as_strided puts an object between a view and the array that it is of.
         base = getattr(base, "base", None)
+    return start, end
+
+
+def _extent(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """First and one-past-last address of the elements of an array."""
+    start: int = array.__array_interface__["data"][0]
     if array.size == 0:
-        address: int = array.__array_interface__["data"][0]
-        return min(start, address), max(end, address)
+        return start, start
+    end = start + array.itemsize
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        reach = (size - 1) * stride
+        start, end = start + min(reach, 0), end + max(reach, 0)
     return start, end
 
 

@@ -65,7 +65,7 @@ class PooledLaunch:
     def __init__(self, program: loom_sim.Program) -> None:
         self.launch = program.prepare()
         self.go = self.launch.go
-        self.words = memoryview(self.launch.state)
+        self.words = memoryview(self.launch.state)  # type: ignore[arg-type]  # arrays are buffers
         self.floats = self.words.cast("B").cast("f")
 
 
@@ -102,5 +102,3 @@ def register_word(register: int) -> int:
 def float_index(word: int) -> int:
     """The index in `PooledLaunch.floats` of the low half of a word."""
     return 2 * word if struct.pack("=h", 1) == struct.pack("<h", 1) else 2 * word + 1
-
-

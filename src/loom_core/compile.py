@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from blake3 import blake3
 
 from loom_core.base.knobs import knobs
 from loom_core.codegen.context import Options
@@ -17,8 +20,19 @@ from loom_core.isa.machine import MachineConfig
 from loom_core.objfile import LoomObject, write_object
 from loom_core.passes.pipeline import PIPELINE
 
-COMPILER_VERSION = "1"
-"""Part of every cache key; raised by a change of what the compiler emits."""
+
+def _fingerprint() -> str:
+    """Names, sizes and times of the compiler's files: another compiler never meets this one's objects in the cache."""
+    digest = blake3()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        status = path.stat()
+        digest.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+COMPILER_VERSION = _fingerprint()
+"""Part of every cache key."""
 
 SHOW_TIMING, SHOW_RESULT, SHOW_PASSES = 2, 3, 4
 

@@ -84,21 +84,34 @@ def fma64(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     return types.float64(types.float64, types.float64, types.float64), _llvm_call("llvm.fma.f64", _F64, [_F64] * 3)
 
 
-@_intrinsic
-def polynomial32(typing_context: Any, x: Any, coefficients: Any) -> Any:
-    """(f32, tuple of n f32, ascending) -> f32: Horner's rule, one `fma32` a step from the highest coefficient down."""
-    if not isinstance(coefficients, types.UniTuple) or coefficients.dtype != types.float32:
-        return None
+def _horner(kind: ir.Type, name: str, count: int) -> _Codegen:
+    """Code generator of Horner's rule over (x, tuple of `count` coefficients) with calls of the fma `name`."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_F32, [_F32] * 3), "llvm.fma.f32")
-        terms = [builder.extract_value(values[1], index) for index in range(coefficients.count)]
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+        terms = [builder.extract_value(values[1], index) for index in range(count)]
         result = terms[-1]
         for term in reversed(terms[:-1]):
             result = builder.call(function, [result, values[0], term])
         return result
 
-    return types.float32(types.float32, coefficients), generate
+    return generate
+
+
+@_intrinsic
+def polynomial32(typing_context: Any, x: Any, coefficients: Any) -> Any:
+    """(f32, tuple of n f32, ascending) -> f32: Horner's rule, one `fma32` a step from the highest coefficient down."""
+    if not isinstance(coefficients, types.UniTuple) or coefficients.dtype != types.float32:
+        return None
+    return types.float32(types.float32, coefficients), _horner(_F32, "llvm.fma.f32", coefficients.count)
+
+
+@_intrinsic
+def polynomial64(typing_context: Any, x: Any, coefficients: Any) -> Any:
+    """(f64, tuple of n f64, ascending) -> f64: Horner's rule, one `fma64` a step from the highest coefficient down."""
+    if not isinstance(coefficients, types.UniTuple) or coefficients.dtype != types.float64:
+        return None
+    return types.float64(types.float64, coefficients), _horner(_F64, "llvm.fma.f64", coefficients.count)
 
 
 @_intrinsic
@@ -215,6 +228,24 @@ def rint32(typing_context: Any, x: Any) -> Any:
 def trunc32(typing_context: Any, x: Any) -> Any:
     """f32 -> f32: x without its fraction, sign of zero kept."""
     return types.float32(types.float32), _llvm_call("llvm.trunc.f32", _F32, [_F32])
+
+
+@_intrinsic
+def rint64(typing_context: Any, x: Any) -> Any:
+    """f64 -> f64: nearest integral value, ties to even, sign of zero kept."""
+    return types.float64(types.float64), _llvm_call("llvm.rint.f64", _F64, [_F64])
+
+
+@_intrinsic
+def trunc64(typing_context: Any, x: Any) -> Any:
+    """f64 -> f64: x without its fraction, sign of zero kept."""
+    return types.float64(types.float64), _llvm_call("llvm.trunc.f64", _F64, [_F64])
+
+
+@_intrinsic
+def copysign64(typing_context: Any, magnitude: Any, sign: Any) -> Any:
+    """(f64, f64) -> f64: the magnitude of the first with the sign bit of the second."""
+    return types.float64(types.float64, types.float64), _llvm_call("llvm.copysign.f64", _F64, [_F64] * 2)
 
 
 @_intrinsic

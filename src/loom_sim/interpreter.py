@@ -35,6 +35,9 @@ from loom_sim.memory import (
     store32,
     store64,
     store_word,
+    wrapping_add,
+    wrapping_multiply,
+    wrapping_subtract,
 )
 from loom_sim.spaces import check_range, check_write, space_base
 from loom_sim.state import (
@@ -123,11 +126,11 @@ def arithmetic(opcode, a, b, c):  # type: ignore[no-untyped-def]
     if opcode == _MOV:
         return a
     elif opcode == _ADD:  # noqa: RET505 - one chain, which LLVM makes a jump table
-        return a + b
+        return wrapping_add(a, b)
     elif opcode == _SUB:
-        return a - b
+        return wrapping_subtract(a, b)
     elif opcode == _MUL:
-        return a * b
+        return wrapping_multiply(a, b)
     elif opcode == _DIV:
         return divide(a, b)
     elif opcode == _REM:
@@ -257,7 +260,7 @@ def push_loop(entry, counter, high, step, register, body):  # type: ignore[no-un
 def next_iteration(entry, registers, after):  # type: ignore[no-untyped-def]
     """Word index where the innermost loop goes on: its body, or `after` if it is done."""
     counter, step = load_word(entry, _COUNTER), load_word(entry, _STEP)
-    following = counter + step
+    following = wrapping_add(counter, step)
     overflows = (following < counter) != (step < 0)
     store_word(registers, load_word(entry, _REGISTER), following)
     if overflows or not inside(following, load_word(entry, _HIGH), step):

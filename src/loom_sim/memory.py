@@ -230,6 +230,33 @@ def larger(typing_context, a, b):  # type: ignore[no-untyped-def]
     return types.int64(types.int64, types.int64), _chooses(">")
 
 
+def _wraps(operation: str) -> _Codegen:
+    """Code generator of an int64 operation modulo 2^64. Numba's own +, - and * promise LLVM that they do not overflow."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return getattr(builder, operation)(*values)
+
+    return generate
+
+
+@intrinsic
+def wrapping_add(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """a + b of int64, modulo 2^64."""
+    return types.int64(types.int64, types.int64), _wraps("add")
+
+
+@intrinsic
+def wrapping_subtract(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """a - b of int64, modulo 2^64."""
+    return types.int64(types.int64, types.int64), _wraps("sub")
+
+
+@intrinsic
+def wrapping_multiply(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """a * b of int64, modulo 2^64."""
+    return types.int64(types.int64, types.int64), _wraps("mul")
+
+
 def _guarded_division(operation: str) -> _Codegen:
     """Code generator of the machine's quotient ("sdiv") or remainder ("srem"): total, no host fault."""
 

@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 
 from loom_core.isa.sce import SceOp
 from loom_sim.bits import NAN32, bits32, canonical32, float32_from_bits, scalar, select
+from loom_sim.memory import wrapping_add
 
 LANES: Final = 32
 BLOCK: Final = 4096
@@ -184,7 +185,7 @@ _FLOAT_EXTREMES: Final[dict[str, tuple[Callable[..., Any], np.int32]]] = {
     "reduce_minp": (_MINIMUM, _LEAST32),
 }
 _INTEGER_FOLDS: Final[dict[str, Callable[..., Any]]] = {
-    "reduce_sum": lambda x, y: x + y,
+    "reduce_sum": lambda x, y: wrapping_add(np.int64(x), np.int64(y)),
     "reduce_max": _MAXIMUM,
     "reduce_min": _MINIMUM,
     "reduce_and": lambda x, y: x & y,

@@ -15,7 +15,7 @@ import numpy as np
 from loom_core.isa.sce import DTYPE_LOG2_BYTES, SceOp
 from loom_sim import bits
 from loom_sim.bits import canonical32, scalar, select
-from loom_sim.memory import divide, remainder
+from loom_sim.memory import divide, remainder, wrapping_add, wrapping_multiply, wrapping_subtract
 
 Scalar: TypeAlias = Callable[..., Any]
 
@@ -52,6 +52,7 @@ _FLOAT32: Final[dict[str, Scalar]] = {
     "fma": lambda a, b, c: canonical32(bits.fma32(a, b, c)),
 }
 
+# Sums and products of two int32 are computed in int64, where they cannot overflow; int64 has wrapping ones.
 _INTEGER: Final[dict[str, Scalar]] = {
     **_COMPARISONS,
     "mov": lambda a: a,
@@ -86,6 +87,9 @@ _INTEGER32: Final[dict[str, Scalar]] = {
 
 _INTEGER64: Final[dict[str, Scalar]] = {
     **_INTEGER,
+    "add": lambda a, b: wrapping_add(a, b),
+    "sub": lambda a, b: wrapping_subtract(a, b),
+    "mul": lambda a, b: wrapping_multiply(a, b),
     "shl": lambda a, b: select((b >= 0) & (b < 64), a << (b & 63), 0),
     "shr": lambda a, b: a >> select((b >= 0) & (b < 64), b, 63),
     "shru": lambda a, b: select((b >= 0) & (b < 64), np.int64(np.uint64(a) >> np.uint64(b & 63)), 0),

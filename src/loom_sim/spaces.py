@@ -31,6 +31,19 @@ ELEMENT_LIMIT: Final = 1 << 32
 """Elements that one DMA command may cover: some seconds of host time, since a command cannot be interrupted."""
 
 
+@subroutine("int64(int64, int64, int64, int64, int64)")
+def out_of_bounds(state, space, offset, low, high):  # type: ignore[no-untyped-def]
+    """The fault of an access to bytes [offset + low, offset + high) of a space, or of a space that does not exist."""
+    if space < 0 or space >= load_word(state, SPACE_COUNT):
+        store_word(state, FAULT_SPACE, space)
+        return UNKNOWN_SPACE
+    bounded = smaller(larger(offset, -PRODUCT_LIMIT), PRODUCT_LIMIT)
+    store_word(state, FAULT_SPACE, space)
+    store_word(state, FAULT_LOW, bounded + low)
+    store_word(state, FAULT_HIGH, bounded + high)
+    return OUT_OF_BOUNDS
+
+
 @subroutine("int64(int64, int64, int64, int64, int64)", inline=True)
 def check_range(state, space, offset, low, high):  # type: ignore[no-untyped-def]
     """OK if bytes [offset + low, offset + high) of a space exist; low <= high, each a sum of at most 16 bounded products.
@@ -38,8 +51,7 @@ def check_range(state, space, offset, low, high):  # type: ignore[no-untyped-def
     Otherwise a fault, with its fields set.
     """
     if space < 0 or space >= load_word(state, SPACE_COUNT):
-        store_word(state, FAULT_SPACE, space)
-        return UNKNOWN_SPACE
+        return out_of_bounds(state, space, offset, low, high)
     entry = SPACES + space * SPACE_WORDS
     if (
         offset < -PRODUCT_LIMIT
@@ -65,16 +77,6 @@ def check_write(state, space, offset, low, high):  # type: ignore[no-untyped-def
 def is_wild(product):  # type: ignore[no-untyped-def]
     """Whether a bounded product saturated: no space is that large."""
     return product >= PRODUCT_LIMIT or product <= -PRODUCT_LIMIT
-
-
-@subroutine("int64(int64, int64, int64, int64, int64)")
-def out_of_bounds(state, space, offset, low, high):  # type: ignore[no-untyped-def]
-    """The fault of an access to bytes [offset + low, offset + high) of a space."""
-    bounded = smaller(larger(offset, -PRODUCT_LIMIT), PRODUCT_LIMIT)
-    store_word(state, FAULT_SPACE, space)
-    store_word(state, FAULT_LOW, bounded + low)
-    store_word(state, FAULT_HIGH, bounded + high)
-    return OUT_OF_BOUNDS
 
 
 @subroutine("int64(int64, int64, int64)", inline=True)

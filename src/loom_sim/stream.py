@@ -42,6 +42,8 @@ from loom_sim.memory import (
     store32,
     store64,
     store_word,
+    wrapping_add,
+    wrapping_multiply,
 )
 from loom_sim.reductions import BLOCK
 from loom_sim.spaces import check_range, is_wild, out_of_bounds, oversized
@@ -103,10 +105,10 @@ def count_up(dst, value, step, count, log2):  # type: ignore[no-untyped-def]
     """`count` integers value, value + step, ..., wrapped to the element."""
     if log2 == 2:
         for i in range(count):
-            set32(dst, i, value + i * step)
+            set32(dst, i, wrapping_add(value, wrapping_multiply(i, step)))
     else:
         for i in range(count):
-            set64(dst, i, value + i * step)
+            set64(dst, i, wrapping_add(value, wrapping_multiply(i, step)))
 
 
 @subroutine("int64(int64, int64)")
@@ -144,16 +146,14 @@ def move_row(dst, dst_stride, src, src_stride, count, log2):  # type: ignore[no-
 
 @subroutine("int64(int64, int64, int64)")
 def row_offset(record, sizes, row):  # type: ignore[no-untyped-def]
-    """Sum of stride * index over the outer dimensions, for the row (run of the innermost dimension) number `row`."""
+    """Sum of stride * index over the outer dimensions, wrapped (iota strides are free), for the row (run of the innermost dimension) number `row`."""
     size = load_word(sizes, 2)
     if row < size:
-        return row * load_word(record, _STRIDES + 2)
+        return wrapping_multiply(row, load_word(record, _STRIDES + 2))
     rest, middle = row // size, load_word(sizes, 1)
-    return (
-        row % size * load_word(record, _STRIDES + 2)
-        + rest % middle * load_word(record, _STRIDES + 1)
-        + rest // middle * load_word(record, _STRIDES)
-    )
+    inner = wrapping_multiply(row % size, load_word(record, _STRIDES + 2))
+    outer = wrapping_multiply(rest // middle, load_word(record, _STRIDES))
+    return wrapping_add(wrapping_add(inner, outer), wrapping_multiply(rest % middle, load_word(record, _STRIDES + 1)))
 
 
 @subroutine("void(int64, int64, int64, int64)")
@@ -164,7 +164,8 @@ def exchange(record, sizes, first, count):  # type: ignore[no-untyped-def]
     row, column = first // inner, first % inner
     while count > 0:
         part = smaller(inner - column, count)
-        place = load_word(record, _ADDRESS) + row_offset(record, sizes, row) + column * stride
+        place = wrapping_add(load_word(record, _ADDRESS), row_offset(record, sizes, row))
+        place = wrapping_add(place, wrapping_multiply(column, stride))
         if kind == STREAM_IOTA:
             count_up(slot, place, stride, part, log2)
         elif kind == STREAM_STORE:
@@ -233,7 +234,9 @@ def dims_follow(views, streams, tail, outer, inner):  # type: ignore[no-untyped-
         record = views + number * (RECORD_WORDS * 8)
         if load_word(record, _TAIL) != tail or load_word(record, _KIND) == STREAM_SCALAR:
             continue
-        if load_word(record, _STRIDES + outer) != load_word(record, _STRIDES + inner) * size:
+        if load_word(record, _STRIDES + outer) != wrapping_multiply(
+            load_word(record, _STRIDES + inner), size
+        ):
             return False
     return True
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from loom_core.base.dtype import i32, i64
+from loom_core.ir.value import Value
 from loom_core.trace.context import current
 from loom_core.trace.errors import AssertionFails
 from ltl import semantic
@@ -34,8 +35,10 @@ class range:
         warp_specialize: Any = False,
         disable_licm: Any = False,
     ) -> None:
-        self.start, self.end = (0, arg1) if arg2 is None else (arg1, arg2)
-        self.step = 1 if step is None else step
+        self.start: Any = 0 if arg2 is None else arg1
+        self.end: Any = arg1 if arg2 is None else arg2
+        self.step: Any = 1 if step is None else step
+        self.dtype = i32
 
     def bounds(self) -> tuple[tensor, tensor, tensor]:
         """Start, end and step as scalars of one integer dtype."""
@@ -45,11 +48,16 @@ class range:
         dtype = values[0].ir_type.dtype
         for value in values[1:]:
             dtype = semantic.promote_integers(dtype, value.ir_type.dtype)
+        self.dtype = dtype
         if dtype not in (i32, i64):
             # Narrow and unsigned counters would wrap where Python's do not.
             dtype = i32 if dtype.bits < 32 else i64
         start, end, step = (semantic.cast(value, dtype) for value in values)
         return start, end, step
+
+    def variable(self, value: Value) -> tensor:
+        """The loop variable in the common dtype of the bounds."""
+        return semantic.cast(tensor(value.type, value), self.dtype)
 
     def _parts(self) -> tuple[Any, Any, Any]:
         return self.start, self.end, self.step

@@ -241,8 +241,7 @@ def as_dtype(value: Any) -> dtype | None:
     if isinstance(value, dtype):
         return value
     if isinstance(value, str):
-        found = _BY_TEXT.get(value)
-        return found
+        return _BY_TEXT.get(value)
     try:
         return _BY_CORE.get(core.from_numpy(value))
     except TypeError:

@@ -23,8 +23,8 @@ For a kernel `add(x, y, out, n, BLOCK)` called with three NumPy arrays and two i
         v[67] = n
         launch.go()
 
-Anything that is not plain goes through `slow`, which is `JitFunction.launch`: other kinds of argument, a variant that is not
-compiled yet, a global that has changed, overlapping or read-only arrays, knobs that are set.
+Anything that is not plain goes through `slow`, which is `JitFunction.launch`: other kinds of argument, a variant that is
+not compiled yet, a global that has changed, overlapping or read-only arrays, knobs that are set.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from libloom.arrays import NumpyFields, owner_bounds
-from libloom.kernel import LoadedKernel, buffer_word, float_index, register_word
+from libloom.kernel import buffer_word, float_index, register_word
 from loom_core.base import dtype as core
 from loom_core.base.diagnostics import LoomError, without_internal_frames
 from loom_core.base.knobs import overrides
-from ltl.launch import MISSING, Argument, Variant
+from ltl.launch import MISSING, Argument, Variant, relocated
 from ltl.signature import Parameter, PointerSpec, ScalarSpec, StaticSpec
 
 if TYPE_CHECKING:
@@ -80,8 +80,10 @@ def launcher_factory(parameters: Sequence[Parameter], matches: dict[Any, Any], s
     `sizes` is the grid as three ints, or a callable that gives it for the arguments by name.
     """
     names = [parameter.name for parameter in parameters]
-    namespace: dict[str, Any] = {"MISSING": MISSING, "matches": matches, "slow": slow, "quiet": quiet, "type_of": type}
-    namespace["__name__"] = "ltl.launchers"
+    namespace: dict[str, Any] = {
+        "matches": matches, "slow": slow, "quiet": quiet, "type_of": type, "LoomError": LoomError,
+        "without_internal_frames": without_internal_frames, "__name__": "ltl.launchers",
+    }  # fmt: skip
     declared = []
     for i, parameter in enumerate(parameters):
         namespace[f"default_{i}"] = MISSING if parameter.required else parameter.default
@@ -94,12 +96,15 @@ def launcher_factory(parameters: Sequence[Parameter], matches: dict[Any, Any], s
         "def factory(grid_, sizes_):",
         "    fixed_ = sizes_.__class__ is tuple",
         f"    def launch({signature}):",
-        f"        match_ = matches.get(({types}))",
-        "        if match_ is None or more_ or options_ or not quiet():",
-        f"            return slow(grid_, ({values}*more_), options_)",
-        "        if fixed_:",
-        f"            return match_(grid_, sizes_, {values})",
-        f"        return match_(grid_, sizes_({{{given}}}), {values})",
+        "        try:",
+        f"            match_ = matches.get(({types}))",
+        "            if match_ is None or more_ or options_ or not quiet():",
+        f"                return slow(grid_, ({values}*more_), options_)",
+        "            if fixed_:",
+        f"                return match_(grid_, sizes_, {values})",
+        f"            return match_(grid_, sizes_({{{given}}}), {values})",
+        "        except LoomError as error_:",
+        "            raise without_internal_frames(error_) from None",
         "    return launch",
     ]
     made: Callable[[Any, Any], Any] = _define("factory", lines, namespace)
@@ -230,22 +235,32 @@ def runner(
             _bind_scalar(text, i, spec, next(abi).slot)
         elif not parameter.static and values[i] is not None:
             text.passed.append(f"a{i}")
-    return _define("run", _run_lines(text, kernel, parameters, arguments, slow), text.namespace)
+    return _define("run", _run_lines(text, variant, parameters, arguments, slow), text.namespace)
 
 
 def _run_lines(
-    text: _RunText, kernel: LoadedKernel, parameters: Sequence[Parameter], arguments: Sequence[Argument], slow: Slow
+    text: _RunText,
+    variant: Variant,
+    parameters: Sequence[Parameter],
+    arguments: Sequence[Argument],
+    slow: Slow,
 ) -> list[str]:
-    again = "return slow(grid, (" + "".join(
-        f"{_again(text, i, p, argument)}, " for i, (p, argument) in enumerate(zip(parameters, arguments, strict=True))
-    ) + "), {})"
+    kernel, function = variant.apart, variant.function
+    again = (
+        "return slow(grid, ("
+        + "".join(
+            f"{_again(text, i, p, argument)}, "
+            for i, (p, argument) in enumerate(zip(parameters, arguments, strict=True))
+        )
+        + "), {})"
+    )
     clash = [
         f"{text.ranges[a][0]} < {text.ranges[b][1]} and {text.ranges[b][0]} < {text.ranges[a][1]}"
         for a, b in kernel.object.abi.noalias
     ]
     text.namespace.update(
         pool=kernel.pool, take=kernel.take, slow=slow, words=NumpyFields.words, owner_bounds=owner_bounds,
-        LoomError=LoomError, without_internal_frames=without_internal_frames,
+        LoomError=LoomError, relocated=relocated, function=function,
     )  # fmt: skip
     grid = [f"v[{register_word(r)}]" for r in kernel.object.abi.grid_registers]
     return [
@@ -260,7 +275,7 @@ def _run_lines(
         f"        {', '.join(grid)} = sizes",
         *(f"        {line}" for line in text.writes),
         "        launch.go()",
-        "    except LoomError as error: raise without_internal_frames(error) from None",
+        "    except LoomError as error: raise relocated(error, function) from None",
         "    finally: pool.append(launch)",
     ]
 

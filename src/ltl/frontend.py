@@ -45,7 +45,7 @@ class LtlFrontend:
         """What a value from outside the kernel is inside. TypeError with its kind where it may not be used."""
         if isinstance(value, constexpr):
             value = value.value
-        if isinstance(value, _PLAIN) or isinstance(value, (dtypes.dtype, dtypes.pointer_type, ModuleType)):
+        if isinstance(value, (*_PLAIN, dtypes.dtype, dtypes.pointer_type, ModuleType)):
             return value
         if isinstance(value, tuple):
             items = [self.outside(item) for item in value]
@@ -90,8 +90,8 @@ class LtlFrontend:
     def loop_bounds(self, iterable: Any) -> tuple[tensor, tensor, tensor] | None:
         return iterable.bounds() if isinstance(iterable, control.range) else None
 
-    def induction(self, value: Value) -> tensor:
-        return tensor(value.type, value)
+    def induction(self, iterable: control.range, value: Value) -> tensor:
+        return iterable.variable(value)
 
     def runtime_assert(self, condition: Any, message: str) -> None:
         control.device_assert(condition, message)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 from loom_core.base.diagnostics import LoomError, without_internal_frames
 from loom_core.base.knobs import knobs
 from loom_core.ir.block import Function
-from loom_core.trace.context import active
+from loom_core.trace.context import active, caller
 from loom_core.trace.source import read_source
 from ltl.jit_errors import NotLaunched
 from ltl.signature import Spec, fill_arguments, ir_type, read_parameters, runtime_leaves
@@ -26,8 +26,8 @@ _GRIDS_KEPT: Final = 4096
 class JitFunction:
     """A function of the kernel language: launched with `kernel[grid](...)`, or called from other kernels.
 
-    A launch traces and compiles the kernel for what its arguments are: dtypes of arrays, types of numbers (the integer 1
-    is a constant), exact values of constexprs. Each such variant is kept in memory, its object also on disk.
+    A launch traces and compiles the kernel for what its arguments are: dtypes of arrays, types of numbers (the integer
+    1 is a constant), exact values of constexprs. Each such variant is kept in memory, its object also on disk.
     """
 
     traceable: Final = True
@@ -59,8 +59,6 @@ class JitFunction:
         trace = active()
         if trace is not None:
             return self.traced.run(trace, args, kwargs)
-        from ltl.launch import caller
-
         raise without_internal_frames(NotLaunched(caller(), function=self.traced.name))
 
     # -- launches ------------------------------------------------------------------------------------------------------
@@ -69,21 +67,21 @@ class JitFunction:
         """The launch over `grid`: one to three ints, or a function that gives them for a dict of the arguments."""
         try:
             found = self._launchers.get(grid)
-        except TypeError:  # a list
+            return found if found is not None else self._launcher(grid)
+        except TypeError:
+            if not isinstance(grid, list):
+                raise
             return self[tuple(grid)]
-        return found if found is not None else self._launcher(grid)
+        except LoomError as error:
+            raise without_internal_frames(error) from None
 
     def _launcher(self, grid: Any) -> Callable[..., None]:
         from ltl.launch import read_grid
 
         name = self.traced.name
-        try:
-            sizes: Any = grid if callable(grid) else read_grid(grid, name, dict)
-        except LoomError as error:
-            raise without_internal_frames(error) from None
         if callable(grid):
             return self._factory(grid, lambda arguments: read_grid(grid, name, lambda: arguments))
-        made = self._factory(grid, sizes)
+        made = self._factory(grid, read_grid(grid, name, dict))
         if len(self._launchers) >= _GRIDS_KEPT:
             self._launchers.clear()
         self._launchers[grid] = made
@@ -99,19 +97,16 @@ class JitFunction:
         """Launch over `grid`. Everything that generated code does not handle, and the first call of each kind."""
         from ltl import launch
 
-        try:
-            values, arguments = self._read(args, kwargs)
-            names = [parameter.name for parameter in self.parameters]
-            sizes = launch.read_grid(grid, self.traced.name, lambda: dict(zip(names, values, strict=True)))
-            variant = self.variant(tuple(argument.spec for argument in arguments))
-            views, scalars = launch.split_leaves(self.parameters, arguments)
-            if knobs.interpret:
-                launch.interpret_variant(variant, views, scalars, sizes)
-                return
-            launch.run_variant(variant, views, scalars, sizes)
-            self._remember(values, arguments, variant)
-        except LoomError as error:
-            raise without_internal_frames(error) from None
+        values, arguments = self._read(args, kwargs)
+        names = [parameter.name for parameter in self.parameters]
+        sizes = launch.read_grid(grid, self.traced.name, lambda: dict(zip(names, values, strict=True)))
+        variant = self.variant(tuple(argument.spec for argument in arguments))
+        views, scalars = launch.split_leaves(self.parameters, arguments)
+        if knobs.interpret:
+            launch.interpret_variant(variant, views, scalars, sizes)
+            return
+        launch.run_variant(variant, views, scalars, sizes)
+        self._remember(values, arguments, variant)
 
     def _read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:
         from ltl.launch import MISSING, bind, read_argument
@@ -139,9 +134,8 @@ class JitFunction:
         found = self._variants.get(specs) if machine is None else None
         if found is not None and found.current():
             return found
-        function, watches = trace_kernel(
-            self.traced, *self._ir_parameters(specs), lambda parameters: fill_arguments(specs, parameters)
-        )
+        names, types = self._ir_parameters(specs)
+        function, watches = trace_kernel(self.traced, names, types, lambda tiles: fill_arguments(specs, tiles))
         made = Variant(specs, function, watches, machine or self.machine or L1, self.traced.name)
         if machine is None:
             self._variants[specs] = made

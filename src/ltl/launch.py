@@ -1,14 +1,15 @@
 """Launching kernels: arguments to specs, specs to compiled variants, variants to runs.
 
-`fastpath` repeats what `Launcher.launch` does for calls of a kind seen before, in generated code; everything that is not
-plain comes here.
+`fastpath` repeats what `JitFunction.launch` does for calls of a kind seen before, in generated code; everything that is
+not plain comes here.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,12 +17,14 @@ import numpy as np
 
 from libloom.arrays import ArrayView, UnusableArray, view_array
 from libloom.kernel import LoadedKernel, overlaps, register_value
+from loom_core.base.diagnostics import LoomError
 from loom_core.base.dtype import DType
 from loom_core.base.knobs import knobs
-from loom_core.base.location import UNKNOWN, Location, from_frame
+from loom_core.base.location import UNKNOWN, Location
 from loom_core.ir.block import Function
 from loom_core.isa.machine import MachineConfig
 from loom_core.objfile import LoomObject
+from loom_core.trace.context import caller
 from loom_core.trace.names import Watch
 from ltl.constant import constexpr
 from ltl.jit_errors import (
@@ -53,8 +56,6 @@ LAUNCH_OPTIONS: Final = frozenset(
 )  # fmt: skip
 """Options of Triton launches that say how a GPU should run a kernel: accepted, and without meaning here."""
 
-_PACKAGES: Final = ("ltl", "loom", "libloom", "loom_core", "loom_sim")
-
 
 class Missing:
     """The class of the mark for an argument that was not given."""
@@ -64,19 +65,6 @@ class Missing:
 
 
 MISSING: Final = Missing()
-
-
-def caller() -> Location:
-    """The expression outside Loom that is being evaluated: where a launch was made."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if name.split(".", 1)[0] not in _PACKAGES:
-            return from_frame(frame)
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return UNKNOWN
 
 
 @dataclass
@@ -192,14 +180,14 @@ def read_argument(parameter: Parameter, value: Any) -> Argument:
 def _static(name: str, value: Any) -> StaticSpec:
     plain = plain_number(value)
     if isinstance(plain, np.ndarray) or view_array_or_none(plain) is not None:
-        given, reason = f"an array ({type(plain).__name__})", "its contents are known only at run time"
+        given, reason = "an array", "its contents are known only at run time"
         raise ConstexprValue(caller(), name=name, given=given, reason=reason)
     if isinstance(plain, list):
         plain = tuple(plain)
     try:
         return static_spec(plain)
     except TypeError:
-        given = f"a {type(plain).__name__}"
+        given = f"of type {type(plain).__name__}"
         raise ConstexprValue(caller(), name=name, given=given, reason="it cannot be hashed") from None
 
 
@@ -231,10 +219,10 @@ def _read_runtime(parameter: Parameter, value: Any) -> Argument:
         view = view_array(value)
     except UnusableArray as problem:
         raise UnsupportedArgument(
-            caller(), name=parameter.name, given=f"a {type(value).__name__}", reason=str(problem)
+            caller(), name=parameter.name, given=f"of type {type(value).__name__}", reason=str(problem)
         ) from None
     if view is None:
-        given = f"a {type(value).__name__}"
+        given = f"of type {type(value).__name__}"
         raise UnsupportedArgument(caller(), name=parameter.name, given=given, reason="kernels cannot take it")
     return Argument(PointerSpec(view.dtype), [view])
 
@@ -347,7 +335,23 @@ def run_variant(
         print(f"loom: launch {variant.kernel_name}({shown}) over {grid}", file=sys.stderr)
     if 0 in grid:
         return
-    kernel.run(views, [register_value(dtype, number) for dtype, number in scalars], grid)
+    try:
+        kernel.run(views, [register_value(dtype, number) for dtype, number in scalars], grid)
+    except LoomError as error:
+        raise relocated(error, variant.function) from None
+
+
+def relocated(error: LoomError, function: Function) -> LoomError:
+    """`error` of a run with its locations as the traced kernel knows them: full path, whole span, chain of calls."""
+    known = {
+        (os.path.basename(op.location.file), op.location.line, op.location.column): op.location
+        for op in function.walk()
+    }
+
+    def full(at: Location) -> Location:
+        return known.get((os.path.basename(at.file), at.line, at.column), at)
+
+    return type(error).of(replace(found, location=full(found.location)) for found in error.diagnostics)
 
 
 def trace_variant(
@@ -380,8 +384,8 @@ def interpret_variant(
         if parameter.type.is_pointer:
             view = next(remaining_views)
             size = view.high - view.low
-            memory = (ctypes.c_uint8 * size).from_address(view.address + view.low) if size else b""
-            arguments.append(Buffer(parameter.name or "", np.frombuffer(memory, np.uint8), -view.low))
+            memory = (ctypes.c_uint8 * size).from_address(view.address + view.low) if size else bytearray()
+            arguments.append(Buffer(parameter.name or "", np.frombuffer(memoryview(memory), np.uint8), -view.low))
         else:
             arguments.append(next(remaining_scalars)[1])
     if 0 not in grid:

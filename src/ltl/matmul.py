@@ -44,9 +44,7 @@ def dot(
         if start.shape != shape:
             fail(ShapesDiffer, function="dot", first=f"{shape} of the product", second=f"{start.shape} of acc")
         start = semantic.cast(start, inner)
-    made: Value = trace.builder.create(
-        Dot, a.value, b.value, None if start is None else start.value, dtype=inner
-    )
+    made: Value = trace.builder.create(Dot, a.value, b.value, None if start is None else start.value, dtype=inner)
     return semantic.cast(tensor(made.type, made), result_dtype)
 
 

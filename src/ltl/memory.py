@@ -105,7 +105,9 @@ def _fit_load(target: tensor, flag: tensor | None, fill: tensor | None) -> tuple
     if not target.shape:
         for part, what in ((flag, "mask"), (fill, "other")):
             if part is not None and part.shape:
-                fail(WrongMask, function="load", problem=f"{what} is a tile of shape {part.shape}, the pointer a scalar")
+                fail(
+                    WrongMask, function="load", problem=f"{what} is a tile of shape {part.shape}, the pointer a scalar"
+                )
         return target, flag, fill
     shape = target.shape
     for part in (flag, fill):

@@ -243,8 +243,7 @@ def where(condition: Any, x: Any, y: Any) -> tensor:
     flag = truth(to_tensor(condition, "where", "condition"))
     a, b = _choices(x, y)
     if flag.shape or a.shape:
-        shapes = [flag, a]
-        flag, a = broadcast_pair(*shapes, "where")
+        flag, a = broadcast_pair(flag, a, "where")
         b = to_shape(b, a.shape)
     if flag.known is not None:
         return a if flag.known else b
@@ -293,4 +292,3 @@ __all__ = [
     "add", "and_", "compare", "emit", "floordiv", "invert", "logical", "mod", "mul", "neg", "offset_pointer",
     "or_", "shl", "shr", "sub", "truediv", "where", "xor",
 ]  # fmt: skip
-

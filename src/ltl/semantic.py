@@ -41,7 +41,7 @@ def number_dtype(value: bool | int | float) -> DType:
         for dtype in (core.i32, core.u32, core.i64, core.u64):
             if dtype.min_value <= value <= dtype.max_value:
                 return dtype
-        fail(OutOfRange, value=value, dtype="64 bits", hint="integers in a kernel have at most 64 bits")
+        return fail(OutOfRange, value=value, dtype="64 bits", hint="integers in a kernel have at most 64 bits")
     size = abs(value)
     normal = size == 0 or size != size or size == float("inf") or _SMALLEST_NORMAL <= size <= _LARGEST
     return core.f32 if normal else core.f64
@@ -75,7 +75,7 @@ def operand(value: Any, function: str, argument: str) -> Any:
     value = unwrap(value)
     if isinstance(value, tensor) or is_number(value):
         return value
-    fail(WrongValue, function=function, argument=argument, given=_named(value), expected="a tile or a number")
+    return fail(WrongValue, function=function, argument=argument, given=_named(value), expected="a tile or a number")
 
 
 def to_tensor(value: Any, function: str = "to_tensor", argument: str = "the value") -> tensor:

@@ -21,7 +21,7 @@ def broadcast(input: Any, other: Any) -> tuple[tensor, tensor]:
 
 
 def broadcast_to(input: Any, *shape: Any) -> tensor:
-    """`input` in `shape` (a tuple or several ints); its dimensions are equal to those or 1. A scalar fills any shape."""
+    """`input` in `shape` (a tuple or several ints), its dimensions equal to those or 1; a scalar fills any shape."""
     current("ltl.broadcast_to")
     value = semantic.to_tensor(input, "broadcast_to", "input")
     sizes = shape_arguments(shape, "broadcast_to")

@@ -99,18 +99,22 @@ def constexpr_annotation(annotation: Any) -> bool:
 
 
 def trace_kernel(
-    traceable: Traceable, names: Sequence[str], types: Sequence[TileType], arguments: Callable[[list[tensor]], list[Any]]
+    traceable: Traceable,
+    names: Sequence[str],
+    types: Sequence[TileType],
+    arguments: Callable[[list[tensor]], list[Any]],
 ) -> tuple[Function, list[Watch]]:
     """Trace a kernel: a verified function with parameters `names` of `types`, and the outside values that it read.
 
     `arguments` turns the run-time parameters into the arguments of the Python function, adding the static ones.
     """
-    function = Function(traceable.name, tuple(types), tuple(names), traceable.source.location)
+    function = Function(traceable.name, tuple(types), tuple(names), traceable.source.definition)
     trace = Trace(function, FRONTEND)
     parameters = [tensor(value.type, value, origin=function.location) for value in function.arguments]
     with tracing(trace):
         try:
-            result = traceable.run(trace, arguments(parameters), {})
+            args, kwargs = _as_call(traceable, arguments(parameters))
+            result = traceable.run(trace, args, kwargs)
         except LoomError:
             raise
         except Exception as error:
@@ -126,6 +130,18 @@ def trace_kernel(
         trace.builder.create(Return, location=function.location)
     verify_function(function)
     return function, trace.watches
+
+
+def _as_call(traceable: Traceable, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """One value for each parameter as positional and keyword arguments."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for parameter, value in zip(traceable.signature.parameters.values(), values, strict=True):
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            kwargs[parameter.name] = value
+        else:
+            args.append(value)
+    return args, kwargs
 
 
 def _fault(error: Exception, trace: Trace) -> LoomError:

@@ -14,7 +14,7 @@ from loom_core.ir.op import REGISTRY, Op
 from loom_core.ir.value import Value
 from loom_core.isa.commands import Queue
 from loom_core.isa.program import R, S, SceInstr, SceOperand, SceProgram, StreamSpec
-from loom_core.isa.sce import SCE_OPS
+from loom_core.isa.sce import DTYPE_LOG2_BYTES, SCE_OPS
 from loom_core.ops import elementwise as ew
 from loom_core.ops import reduction, shape
 
@@ -296,35 +296,45 @@ def _renumbered(instr: SceInstr, renumber: dict[int, int]) -> SceInstr:
 
 
 def _allocate_registers(streams: list[_Stream], instructions: list[SceInstr]) -> SceProgram:
-    """Reuse a register as soon as its value has been read for the last time."""
-    last: dict[int, int] = {}
-    for i, instr in enumerate(instructions):
-        for operand in instr.operands:
-            if isinstance(operand, R):
-                last[operand.number] = i
-    free: list[int] = []
+    """Reuse a register as soon as its value has been read for the last time.
+
+    A result takes the register of one of its own operands only where both have one width: an engine writes element i
+    after it has read element i, not the bytes of other elements.
+    """
+    last = {
+        operand.number: i
+        for i, instr in enumerate(instructions)
+        for operand in instr.operands
+        if isinstance(operand, R)
+    }
     assigned: dict[int, int] = {}
+    width: dict[int, int] = {}
+    free: set[int] = set()
     count = 0
     result = []
     for i, instr in enumerate(instructions):
         sources = [R(assigned[o.number]) if isinstance(o, R) else o for o in instr.operands]
-        for old in {o.number for o in instr.operands if isinstance(o, R)}:
-            if last[old] == i:
-                free.append(assigned[old])
-        free.sort(reverse=True)
+        ending = {assigned[o.number] for o in instr.operands if isinstance(o, R) and last[o.number] == i}
         dst = instr.dst
         if isinstance(dst, R):
-            if free:
-                assigned[dst.number] = free.pop()
-            else:
-                assigned[dst.number] = count
-                count += 1
-            new = assigned[dst.number]
+            bytes_each = DTYPE_LOG2_BYTES[_result_dtype(instr)]
+            usable = free | {register for register in ending if width[register] == bytes_each}
+            register = min(usable) if usable else count
+            count = max(count, register + 1)
+            free.discard(register)
+            ending.discard(register)
+            assigned[dst.number], width[register] = register, bytes_each
             if dst.number not in last:
-                free.append(new)
-            dst = R(new)
+                ending.add(register)
+            dst = R(register)
+        free |= ending
         result.append(_instr(instr.mnemonic, dst, sources))
     return SceProgram(tuple(stream.spec for stream in streams), tuple(result), count)
+
+
+def _result_dtype(instr: SceInstr) -> str:
+    result = SCE_OPS[instr.mnemonic].result
+    return f"u{result}" if result.isdigit() else result
 
 
 # ---- groups ----

@@ -168,7 +168,7 @@ class _Parser:
             items.append(read())
         return items
 
-    # -- functions and blocks --------------------------------------------------------------------------------------------
+    # -- functions and blocks ------------------------------------------------------------------------------------------
 
     def function(self) -> Function:
         self.expect("func")
@@ -220,7 +220,7 @@ class _Parser:
         self.scopes.pop()
         return block
 
-    # -- operations ------------------------------------------------------------------------------------------------------
+    # -- operations ----------------------------------------------------------------------------------------------------
 
     def operation(self) -> Op:
         results: list[Token] = []
@@ -352,7 +352,7 @@ class _Parser:
             given, actual = (", ".join(map(str, t)) for t in (types, inferred))
             raise BadText(self.here(at), operation=op.name, problem=f"gives {actual}, not {given}")
 
-    # -- types and attribute values ----------------------------------------------------------------------------------------
+    # -- types and attribute values ------------------------------------------------------------------------------------
 
     def tile_type(self) -> TileType:
         if self.accept("tile"):
@@ -395,7 +395,7 @@ class _Parser:
             case "mark" if token.text == "[":
                 self.advance()
                 return tuple(self.separated(self.attribute_value, "]"))
-        self.fail("an attribute value")
+        return self.fail("an attribute value")
 
     def _word_value(self) -> Any:
         constants = {"true": True, "false": False, "none": None, "nan": math.nan, "inf": math.inf}
@@ -405,7 +405,7 @@ class _Parser:
             return self.tile_type()
         return self.element()
 
-    # -- locations ---------------------------------------------------------------------------------------------------------
+    # -- locations -----------------------------------------------------------------------------------------------------
 
     def location(self) -> Location | None:
         """`loc(...)` if it stands here."""
@@ -423,9 +423,10 @@ class _Parser:
 
     def one_location(self) -> Location:
         file = json.loads(self.expect_kind("string", "a file name").text)
-        numbers = []
-        for _ in range(3):
-            self.expect(":")
-            numbers.append(int(self.expect_kind("integer", "a number").text))
+        line, column, end_column = self.number(), self.number(), self.number()
         function = json.loads(self.advance().text) if self.token.kind == "string" else ""
-        return Location(file, *numbers, function)
+        return Location(file, line, column, end_column, function)
+
+    def number(self) -> int:
+        self.expect(":")
+        return int(self.expect_kind("integer", "a number").text)

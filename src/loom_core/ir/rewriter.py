@@ -75,7 +75,9 @@ class Rewriter:
         self.visit(op)
         return op
 
-    def create(self, anchor: Op, kind: type[Op], /, *operands: Value | Sequence[Value] | None, **attributes: Any) -> Any:
+    def create(
+        self, anchor: Op, kind: type[Op], /, *operands: Value | Sequence[Value] | None, **attributes: Any
+    ) -> Any:
         """Make an operation before `anchor`, with its location; gives the only result, the results, or None."""
         results = self.insert(anchor, kind(operands, attributes, (), anchor.location)).results
         return results[0] if len(results) == 1 else tuple(results) or None
@@ -167,7 +169,7 @@ def erase_dead(function: Function) -> int:
 
 
 def clone_op(op: Op, values: dict[Value, Value]) -> Op:
-    """A copy of `op` and its regions, operands mapped by `values` (those not in it stay); adds the new results to it."""
+    """A copy of `op` and its regions, operands mapped by `values` (others stay); adds the new results to `values`."""
 
     def mapped(value: Value) -> Value:
         return values.get(value, value)

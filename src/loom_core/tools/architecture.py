@@ -12,7 +12,7 @@ from loom_core.ir.printer import print_function
 from loom_core.isa.describe import disassemble
 from loom_core.isa.machine import L1
 
-_KERNEL = '''\
+_KERNEL = """\
 def softmax(x, y, n, BLOCK: ltl.constexpr):
     row = ltl.program_id(0)
     column = ltl.arange(0, BLOCK)
@@ -20,7 +20,7 @@ def softmax(x, y, n, BLOCK: ltl.constexpr):
     value = ltl.load(x + row * n + column, mask=inside, other=-float("inf"))
     value = ltl.exp(value - ltl.max(value, axis=0))
     ltl.store(y + row * n + column, value / ltl.sum(value, axis=0), mask=inside)
-'''
+"""
 
 _PAGE = """\
 # How it works

@@ -1,12 +1,10 @@
 """What an object does, as a value: its arguments, and the loops and engine commands of its stream in words.
 
-Registers are shown by what they hold: the grid, an argument, a loop's variable, or the expression that the command
-processor computed, where one command alone writes the register.
+Registers are shown by what they hold (`registers.py`).
 """
 
 from __future__ import annotations
 
-import itertools
 import struct
 from bisect import bisect_right
 from collections import Counter
@@ -19,13 +17,7 @@ from loom_core.isa.encoding import Command, Label, Reg, decode_at, operand_layou
 from loom_core.isa.program import decode_program
 from loom_core.objfile import LoomObject, SourceEntry
 from loom_core.tools.console import byte_count
-
-_GRID_NAMES: Final = ("grid.x", "grid.y", "grid.z")
-_INFIX: Final = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "fdiv": "//", "and": "&", "or": "|", "xor": "^",
-    "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
-}  # fmt: skip
-_LONGEST_EXPRESSION: Final = 60
+from loom_core.tools.registers import RegisterNames
 
 
 @dataclass(frozen=True)
@@ -104,9 +96,10 @@ def explain(subject: LoomObject) -> Explanation:
     counts: Counter[str] = Counter()
     scalars = 0
     for at, command in commands.items():
+        words.registers.step(at, command)
         if command.mnemonic == "loop":
             lo, hi, step = (words.operand(operand) for operand in command.operands[1:4])
-            loop = Loop(at, words.loop_names[at], lo, hi, step)
+            loop = Loop(at, words.registers.variable(at), lo, hi, step)
             open_bodies[-1].append(loop)
             open_bodies.append(loop.body)
         elif command.mnemonic == "endloop" and len(open_bodies) > 1:
@@ -117,6 +110,7 @@ def explain(subject: LoomObject) -> Explanation:
             open_bodies[-1].append(words.step(at, command, queue))
         else:
             scalars += 1
+        words.registers.wrote(at, command)
     return Explanation(subject, top, {q.name.lower(): counts[q.name.lower()] for q in Queue}, scalars)
 
 
@@ -127,51 +121,10 @@ class _Words:
         self.subject = subject
         self.sources: Sequence[SourceEntry] = sorted(subject.sourcemap, key=lambda entry: entry.word)
         self.source_words = [entry.word for entry in self.sources]
-        self.names = dict(zip(subject.abi.grid_registers, _GRID_NAMES, strict=True))
-        self.names |= {argument.slot: argument.name for argument in subject.abi.scalars}
+        self.registers = RegisterNames(subject, commands)
         self.spaces = {SPACE_SRAM: "SRAM", subject.abi.constants_space: "the constants"}
         self.spaces |= {argument.slot: argument.name for argument in subject.abi.buffers}
-        self.loop_names = self._name_loops(commands)
-        self.definitions = self._single_definitions(commands)
-
-    def _name_loops(self, commands: dict[int, Command]) -> dict[int, str]:
-        recorded = {record.word: record.variable for record in self.subject.loops if record.variable}
-        letters = itertools.chain("ijklmnopq", (f"i{n}" for n in itertools.count()))
-        loops = (at for at, command in commands.items() if command.mnemonic == "loop")
-        return {at: recorded.get(at) or next(letters) for at in loops}
-
-    def _single_definitions(self, commands: dict[int, Command]) -> dict[int, tuple[int, Command]]:
-        writes: dict[int, list[tuple[int, Command]]] = {}
-        for at, command in commands.items():
-            if command.spec.operands and command.spec.operands[0].role == "register":
-                register = command.operands[0]
-                if isinstance(register, int):
-                    writes.setdefault(register, []).append((at, command))
-        return {r: found[0] for r, found in writes.items() if len(found) == 1 and r not in self.names}
-
-    def operand(self, operand: int | Reg | Label) -> str:
-        if isinstance(operand, Reg):
-            text = self._register(operand.number, depth=4)
-            return text if len(text) <= _LONGEST_EXPRESSION else f"r{operand.number}"
-        return str(operand)
-
-    def _register(self, number: int, depth: int) -> str:
-        if number in self.names:
-            return self.names[number]
-        if number not in self.definitions or depth == 0:
-            return f"r{number}"
-        at, command = self.definitions[number]
-        if command.mnemonic == "loop":
-            return self.loop_names[at]
-        if command.mnemonic == "lds":
-            return f"r{number}"
-        parts = [self._register(o.number, depth - 1) if isinstance(o, Reg) else str(o) for o in command.operands[1:]]
-        if command.mnemonic == "mov":
-            return parts[0]
-        if command.mnemonic in _INFIX:
-            left, right = (f"({part})" if " " in part and not part.endswith(")") else part for part in parts)
-            return f"{left} {_INFIX[command.mnemonic]} {right}"
-        return f"{command.mnemonic}({', '.join(parts)})"
+        self.operand = self.registers.text
 
     def space(self, operand: int | Reg | Label) -> str:
         if isinstance(operand, int):

@@ -31,9 +31,7 @@ class Branch:
     `tail` says that nothing follows, so that only the function's result is joined.
     """
 
-    def __init__(
-        self, trace: Trace, test: Any, names: tuple[str, ...], state: tuple[Any, ...], tail: bool
-    ) -> None:
+    def __init__(self, trace: Trace, test: Any, names: tuple[str, ...], state: tuple[Any, ...], tail: bool) -> None:
         self.trace = trace
         self.names = names
         self.before = state
@@ -126,8 +124,7 @@ class _Joined:
     def __init__(self, on_true: Any, on_false: Any) -> None:
         self.sides = (on_true, on_false)
         self.differs = [
-            isinstance(a, Traced) and not a.same(b)
-            for a, b in zip(leaves(on_true), leaves(on_false), strict=True)
+            isinstance(a, Traced) and not a.same(b) for a, b in zip(leaves(on_true), leaves(on_false), strict=True)
         ]
 
     def values(self, side: int) -> list[Value]:

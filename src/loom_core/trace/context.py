@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, Final, Protocol
 
+from loom_core.base.diagnostics import INTERNAL_PACKAGES
 from loom_core.base.dtype import DType
-from loom_core.base.location import END_OF_LINE, UNKNOWN, Location
+from loom_core.base.location import END_OF_LINE, UNKNOWN, Location, from_frame
 from loom_core.ir.block import Block, Function
 from loom_core.ir.builder import Builder
 from loom_core.ir.types import TileType
@@ -20,7 +21,7 @@ from loom_core.trace.errors import OutsideKernel, TooDeep
 from loom_core.trace.names import Watch
 from loom_core.trace.values import Traced
 
-CALL_LIMIT: Final = 200
+CALL_LIMIT: Final = 64
 """How deep kernel functions may call each other."""
 
 
@@ -49,8 +50,8 @@ class Frontend(Protocol):
     def loop_bounds(self, iterable: Any) -> tuple[Traced, Traced, Traced] | None:
         """Lower bound, upper bound and step of a run-time loop; None for what is iterated while tracing."""
 
-    def induction(self, value: Value) -> Traced:
-        """The loop variable around its IR value."""
+    def induction(self, iterable: Any, value: Value) -> Traced:
+        """The variable of a loop over `iterable` around its IR value; called at the start of the body."""
 
     def runtime_assert(self, condition: Any, message: str) -> None:
         """An assertion about a run-time value."""
@@ -102,7 +103,7 @@ class TraceBuilder(Builder):
         super().__init__(block)
 
     @property
-    def location(self) -> Location:  # type: ignore[override]
+    def location(self) -> Location:
         return self._trace.location()
 
     @location.setter
@@ -137,7 +138,9 @@ class Trace:
         """Make a call of rewritten `code` the active one."""
         parent = self.location() if self.calls else None
         if len(self.calls) >= CALL_LIMIT:
-            raise TooDeep(parent, limit=CALL_LIMIT, function=name)
+            # The whole chain of calls would fill the screen.
+            outermost = None if parent is None else parent.root()
+            raise TooDeep(outermost, limit=CALL_LIMIT, function=name)
         activation = Activation(code, name, parent)
         self.calls.append(activation)
         try:
@@ -182,10 +185,9 @@ class Trace:
         # repr tells -0.0 from 0.0 and makes NaNs equal; the class tells 1 from True and 1.0.
         key = (type, exact.__class__.__name__, repr(exact))
         for scope in reversed(self._constants):
-            found = scope.get(key)
-            if found is not None:
-                return found
-        made: Value = self.builder.create(Constant, value=exact, type=type)
+            if key in scope:
+                return scope[key]
+        made = self.builder.create_op(Constant, value=exact, type=type).result
         self._constants[-1][key] = made
         return made
 
@@ -205,6 +207,17 @@ def round_constant(dtype: DType, value: bool | int | float) -> bool | int | floa
         return float(dtype.numpy.type(float(value)))
 
 
+def caller() -> Location:
+    """The expression outside Loom's packages that is being evaluated now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).split(".", 1)[0]
+        if package not in INTERNAL_PACKAGES:
+            return from_frame(frame)
+        frame = frame.f_back
+    return UNKNOWN
+
+
 class _Current(threading.local):
     trace: Trace | None = None
 
@@ -216,7 +229,7 @@ def current(function: str = "this function") -> Trace:
     """The trace that runs in this thread; OutsideKernel, naming `function`, if there is none."""
     trace = _CURRENT.trace
     if trace is None:
-        raise OutsideKernel(function=function)
+        raise OutsideKernel(caller(), function=function)
     return trace
 
 

@@ -48,7 +48,9 @@ class AssignedInBranch(TraceError):
 class CarriedTypeChanges(TraceError):
     code = "LOOM-F007"
     template = "{name} is {before} before the loop and {after} at the end of its body"
-    hint = "a loop-carried variable keeps its type: give the first value that type, or convert in the loop with .to(...)"
+    hint = (
+        "a loop-carried variable keeps its type: give the first value that type, or convert in the loop with .to(...)"
+    )
 
 
 class BranchTypesDiffer(TraceError):
@@ -59,7 +61,9 @@ class BranchTypesDiffer(TraceError):
 
 class StaticChanges(TraceError):
     code = "LOOM-F009"
-    template = "{name} is a compile-time value ({before}) and cannot become {after} under control flow decided at run time"
+    template = (
+        "{name} is a compile-time value ({before}) and cannot become {after} under control flow decided at run time"
+    )
     hint = "compile-time values change only outside such loops and branches"
 
 
@@ -127,6 +131,12 @@ class TooManyReturns(TraceError):
     code = "LOOM-F020"
     template = "the early returns of {function} make more than {limit} copies of what follows them"
     hint = "let each branch end in a return, or join the branches"
+
+
+class PythonName(TraceError):
+    code = "LOOM-F022"
+    template = "{name} of Python cannot be used in a kernel"
+    hint = "call it outside, and pass what it gives as an argument"
 
 
 class BadCall(TraceError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import operator
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
@@ -116,8 +117,8 @@ class Hooks:
         result: Any = True
         for symbol, make in zip(operators, rest, strict=True):
             right = make()
-            link = _COMPARISONS[symbol](left, right)
-            result = self.and_(result, lambda link=link: link)
+            link = partial(_COMPARISONS[symbol], left, right)
+            result = self.and_(result, link)
             if self.frontend.static_value(result) is not NOT_STATIC and not result:
                 return result
             left = right
@@ -189,4 +190,3 @@ def is_loom_module(owner: Any) -> bool:
     """Whether a module or class is Loom's own, whose contents do not change."""
     name = owner.__name__ if isinstance(owner, ModuleType) else getattr(owner, "__module__", "")
     return name.split(".", 1)[0] in ("ltl", "loom", "loom_core", "palladium")
-

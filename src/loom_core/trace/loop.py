@@ -40,6 +40,7 @@ class Loop:
         self.names = names
         self.targets = targets
         self.state = state
+        self.iterable = iterable
         self.location = trace.location()
         self.depth = trace.depth
         self.stopped = False
@@ -132,7 +133,7 @@ class RuntimeLoop:
         """Start the body; gives the loop variable."""
         self.loop.state = tuple(self._carry(*item) for item in zip(self.loop.names, self.before, strict=True))
         self.trace.enter(self.block)
-        return self.trace.frontend.induction(self.block.arguments[0])
+        return self.trace.frontend.induction(self.loop.iterable, self.block.arguments[0])
 
     def _carry(self, name: str, value: Any) -> Any:
         def leaf(item: Any) -> Any:

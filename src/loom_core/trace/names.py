@@ -6,12 +6,13 @@ Each is noted as a `Watch`, so that a later call can tell by identity whether th
 from __future__ import annotations
 
 import ast
+import builtins as python_builtins
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import CellType
 from typing import Any
 
-from loom_core.trace.errors import BadGlobal
+from loom_core.trace.errors import BadGlobal, PythonName
 from loom_core.trace.source import FunctionSource
 from loom_core.trace.values import same_static
 
@@ -20,7 +21,7 @@ _MISSING = object()
 
 @dataclass
 class Watch:
-    """One outside value that a traced kernel depends on: `owner` (a namespace, cell, module or class), `name`, `value`."""
+    """One outside value that a kernel depends on: `name` in `owner` (a namespace, cell, module or class) is `value`."""
 
     owner: Any
     name: str
@@ -76,6 +77,8 @@ def outside_namespace(
                 namespace[name] = builtins[name]
                 # A global of this name would hide the builtin.
                 watches.append(Watch(function.__globals__, name, _MISSING))
+            elif hasattr(python_builtins, name):
+                raise PythonName(_first_use(source, name), name=name)
             continue
         try:
             namespace[name] = convert(watch.value)

@@ -43,6 +43,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final
 
+from loom_core.trace.errors import TraceError
 from loom_core.trace.source import FunctionSource
 from loom_core.trace.syntax import check_syntax, exits_at_tails, may_exit
 
@@ -67,8 +68,12 @@ class Rewritten:
 
 def rewrite(source: FunctionSource) -> Rewritten:
     """Check and rewrite a function. UnsupportedSyntax, UnsupportedControl, TooManyReturns or BadSource."""
-    check_syntax(source)
-    rewriter = _Rewriter(exits_at_tails(source))
+    try:
+        check_syntax(source)
+        rewriter = _Rewriter(exits_at_tails(source))
+    except TraceError as error:
+        # The frames of the visitor say nothing about the user's code.
+        raise error.with_traceback(None) from None
     function = rewriter.function()
     module = ast.Module([function], [])
     namespace: dict[str, Any] = {}
@@ -132,7 +137,8 @@ class _Rewriter:
         end = _at(ast.Return(_load(RESULT)), node)
         stripped = _strip(node.args)
         function = ast.FunctionDef(node.name, stripped, [*begin, *body, end], [], None, None, **_no_parameters())
-        return _at(function, node)
+        _at(function, node)
+        return function
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         rewritten: list[ast.stmt] = []
@@ -193,8 +199,9 @@ class _Rewriter:
     def _wrapped(self, targets: list[ast.expr], value: ast.expr) -> ast.expr:
         only = targets[0] if len(targets) == 1 else None
         name = only.id if isinstance(only, ast.Name) else None
-        hook = "static" if name in self.static_names else "assign"
-        return _at(_hook(hook, value, _constant(name)), value)
+        hook = _hook("static" if name in self.static_names else "assign", value, _constant(name))
+        _at(hook, value)
+        return hook
 
     def define(self, targets: Iterable[ast.expr]) -> None:
         self.definite.update(assigned_names(targets))
@@ -310,7 +317,7 @@ class _Rewriter:
             root = root.value
         from_outside = isinstance(root, ast.Name) and root.id not in self.locals and not self._is_bound(root.id)
         node.value = self.expr(node.value)
-        # What stands behind a module's or class's name is looked up by a hook, which notes that the kernel depends on it.
+        # What stands behind a name from outside is looked up by a hook, which notes that the kernel depends on it.
         return _hook("attribute", node.value, _constant(node.attr)) if from_outside else node
 
     def _is_bound(self, name: str) -> bool:
@@ -415,7 +422,7 @@ def _lambda(body: ast.expr) -> ast.Lambda:
 
 
 def _names(names: Iterable[str]) -> ast.Constant:
-    return ast.Constant(tuple(names))
+    return _constant(tuple(names))
 
 
 def _tuple(names: Iterable[str]) -> ast.Tuple:

@@ -47,6 +47,13 @@ class FunctionSource:
         """The line on which the definition (with its decorators) starts."""
         return Location(self.file, self.first_line, function=self.name)
 
+    @property
+    def definition(self) -> Location:
+        """The name behind `def`."""
+        node = self.tree
+        column = node.col_offset + len("def ")
+        return Location(self.file, node.lineno, column, column + len(node.name.encode()), self.name)
+
     def locate(self, node: ast.AST) -> Location:
         """The location of a node of `tree`."""
         line: int = getattr(node, "lineno", self.first_line)

@@ -100,7 +100,9 @@ class _Checker(ast.NodeVisitor):
         if isinstance(target, ast.Attribute):
             self.refuse(target, "assigning to an attribute", "values in a kernel are immutable; use a new name")
         if isinstance(target, ast.Subscript):
-            self.refuse(target, "assigning to an element", "tiles are immutable; use where(), or store through a pointer")
+            self.refuse(
+                target, "assigning to an element", "tiles are immutable; use where(), or store through a pointer"
+            )
         if isinstance(target, ast.Starred):
             self.refuse(target, "a starred target")
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -185,9 +187,7 @@ class _Normaliser:
         return done
 
     def _move_rest(self, statement: ast.If, rest: list[ast.stmt], exits: tuple[type[ast.stmt], ...]) -> None:
-        open_branches = [
-            branch for branch in (statement.body, statement.orelse) if not always_exits(branch, exits)
-        ]
+        open_branches = [branch for branch in (statement.body, statement.orelse) if not always_exits(branch, exits)]
         for branch in open_branches[1:]:
             self.copies += 1
             if self.copies > COPIES_LIMIT:

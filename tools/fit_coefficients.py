@@ -59,10 +59,12 @@ def round_to_format(value: mpf, bits: int) -> mpf:
 
 
 def chebyshev_grid(domain: tuple[mpf, mpf], count: int) -> list[mpf]:
+    """Chebyshev points of the domain; those next to an inner zero, where only rounded coefficients count, left out."""
     low, high = domain
     middle, half = (low + high) / 2, (high - low) / 2
     points = [middle - half * mpmath.cos(mpmath.pi * (mpf(index) + mpf("0.5")) / count) for index in range(count)]
-    return [point for point in points if point != 0]
+    hole = half / 50 if low < 0 < high else mpf(0)
+    return [point for point in points if abs(point) > hole]
 
 
 def _evaluate(coefficients: Sequence[mpf], x: mpf) -> mpf:
@@ -145,15 +147,16 @@ def _normal_tail_ratio(a: mpf) -> mpf:
     return _erfcx(a * _SQRT_HALF) / 2
 
 
-_ERFC_CENTRE = mpf("0.52734375")
+_ERFC_CENTRE = mpf("2.0546875")
+_ERFC_SLOPE = mpf("0.625")
 
 
 def _erfc_variable(z: mpf) -> mpf:
-    return (z - _ERFC_CENTRE) / (1 + z * 3 / 4)
+    return (z - _ERFC_CENTRE) / (1 + z * _ERFC_SLOPE)
 
 
 def _erfc_weight(z: mpf) -> mpf:
-    return _erfcx(z) * (1 + z * 3 / 4)
+    return _erfcx(z) * (1 + z * _ERFC_SLOPE)
 
 
 def _inverse_erf_ratio(w: mpf) -> mpf:
@@ -235,11 +238,11 @@ FITS = (
     ),
     Fit(
         "erfc",
-        "exp(z**2) * erfc(z) * (1 + 3 * z / 4) in v = (z - 0.52734375) / (1 + 3 * z / 4)",
-        lambda v: _erfc_weight((v + _ERFC_CENTRE) / (1 - v * 3 / 4)),
-        lambda v: 1 / _erfc_weight((v + _ERFC_CENTRE) / (1 - v * 3 / 4)),
-        (_erfc_variable(mpf("0.5")), _erfc_variable(mpf("10.25"))),
-        8,
+        "exp(z**2) * erfc(z) * (1 + 0.625 * z) in v = (z - 2.0546875) / (1 + 0.625 * z)",
+        lambda v: _erfc_weight((v + _ERFC_CENTRE) / (1 - v * _ERFC_SLOPE)),
+        lambda v: 1 / _erfc_weight((v + _ERFC_CENTRE) / (1 - v * _ERFC_SLOPE)),
+        (_erfc_variable(mpf("0.75")), _erfc_variable(mpf("10.25"))),
+        9,
     ),
     Fit(
         "erfinv_low",

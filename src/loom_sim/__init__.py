@@ -1,6 +1,7 @@
 """The simulator: runs finished objects bit-exactly, and models their cycles.
 
-It knows the ISA and the object file, never the IR or the passes. Importing this package imports neither numba nor NumPy.
+It knows the ISA and the object file, never the IR or the passes. Importing this package imports neither numba nor
+NumPy.
 """
 
 from __future__ import annotations

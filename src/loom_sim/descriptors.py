@@ -1,15 +1,18 @@
 """SCE programs as the stream engine reads them: one array of words a program, made when an object is loaded.
 
-    0            streams; registers; body instructions; tail instructions; log2 of the bytes of a slot's element;
-                 address of the first instruction
-    8 ..         STREAM_WORDS a stream: kind, log2 bytes, 1 if it belongs to the tail, 1 if it must keep its old values
-    then         INSTR_WORDS an instruction: engine address, operand codes dst a b c, 1 if a reduction, log2 bytes of its result
+    0 ..   7     the first six: streams; registers; body instructions; tail instructions; log2 of the bytes of a slot's
+                 element; address of the first instruction
+    8 ..         STREAM_WORDS a stream: kind, log2 bytes, 1 if it belongs to the tail, 1 if it keeps its old values
+    then         INSTR_WORDS an instruction: engine address, operand codes dst a b c, 1 if a reduction, log2 bytes of
+                 its result
+
+Module constants rather than an enum: compiled code freezes plain integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -93,8 +96,8 @@ def _loads_of(instructions: tuple[SceInstr, ...], program: SceProgram) -> set[in
 def _read_after_a_store(program: SceProgram) -> set[int]:
     """Load streams that an instruction reads after an earlier one has stored.
 
-    Where the two streams are one and the same, an update in place, every read is of the old values; a chunk of such a load is
-    therefore copied before the instructions run.
+    Where the two streams are one and the same, an update in place, every read is of the old values; a chunk of such a
+    load is therefore copied before the instructions run.
     """
     found: set[int] = set()
     stored = False

@@ -1,11 +1,11 @@
 """The DMA engine's COPY: strided boxes between spaces.
 
-Elements outside the valid part of a box are either skipped, and then the valid part is simply a smaller box, or filled, and
-then the rest of the destination is at most two boxes a dimension. So everything comes down to copying boxes and filling boxes
-whose bounds were checked before.
+Elements outside the valid part of a box are either skipped, and then the valid part is simply a smaller box, or filled,
+and then the rest of the destination is at most two boxes a dimension. So everything comes down to copying boxes and
+filling boxes whose bounds were checked before.
 
-Boxes live in the state, five dimensions each, outermost first, padded with outer dimensions of size 1. Order of writes, for
-boxes that meet themselves: row major, except that a transposing copy goes tile by tile.
+Boxes live in the state, five dimensions each, outermost first, padded with outer dimensions of size 1. Order of writes,
+for boxes that meet themselves: row major, except that a transposing copy goes tile by tile.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRANSPOSE_FROM: Final = 8  # smaller sides gain nothing
 def build_copy(log2: int) -> Callable[[int, int], int]:
     """The COPY engine for elements of 2^log2 bytes."""
     element = 1 << log2
-    fill_row, copy_row, transpose = _element_moves(log2)
+    copy_row, transpose = _element_moves(log2)
 
     @subroutine("void(int64, int64, int64)")
     def copy_box(box, dst, src):  # type: ignore[no-untyped-def]
@@ -67,7 +67,7 @@ def build_copy(log2: int) -> Callable[[int, int], int]:
 
     @subroutine("void(int64, int64, int64, int64)")
     def fill_outside(state, operands, ndim, dst):  # type: ignore[no-untyped-def]
-        """Fill what lies before and after the valid part in each dimension, within the valid part of those outside it."""
+        """Fill what lies before and after the valid part in each dimension, within the valid part of outer ones."""
         box, bits = state + _FILL_BOX * 8, operands + 4 * 8
         for d in range(ndim):
             at = _FIRST_DIM + _DIM_OPERANDS * d
@@ -168,7 +168,7 @@ def copy_run(operands, state, count):  # type: ignore[no-untyped-def]
     return OK
 
 
-# ---- boxes ----------------------------------------------------------------------------------------------------------------
+# ---- boxes -----------------------------------------------------------------------------------------------------------
 
 
 @subroutine("UniTuple(int64, 2)(int64, int64, int64)", inline=True)
@@ -193,7 +193,7 @@ def pad_outer_dims(box, count):  # type: ignore[no-untyped-def]
 
 @subroutine("void(int64, int64, int64, int64, int64)")
 def describe_slab(box, operands, ndim, axis, count):  # type: ignore[no-untyped-def]
-    """Box of `count` indices of dimension `axis`, the valid part of the dimensions outside it, and all of those inside it.
+    """Box of `count` indices of dimension `axis`, the valid part of outer dimensions, and all of inner ones.
 
     Its source strides are 0: a fill is a copy of one element, the operand.
     """
@@ -230,7 +230,7 @@ def collapse(box):  # type: ignore[no-untyped-def]
 
 @subroutine("boolean(int64, int64)")
 def put_transposed_last(box, element):  # type: ignore[no-untyped-def]
-    """If source and destination are contiguous in different dimensions, make these the last two; whether that was done."""
+    """If source and destination are contiguous in different dimensions, make these the last two; whether it did."""
     src_dim, dst_dim = -1, -1
     for d in range(_DIMS):
         at = d * _DIM_WORDS
@@ -260,11 +260,11 @@ def swap_dims(box, one, other):  # type: ignore[no-untyped-def]
         store_word(box, other * _DIM_WORDS + word, kept)
 
 
-# ---- rows -----------------------------------------------------------------------------------------------------------------
+# ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _element_moves(log2: int) -> tuple[Any, Any, Any]:
-    """(fill_row, copy_row, transpose) for elements of 2^log2 bytes."""
+def _element_moves(log2: int) -> tuple[Any, Any]:
+    """(copy_row, transpose) for elements of 2^log2 bytes."""
     element = 1 << log2
     load = (memory.load8, memory.load16, memory.load32, memory.load64)[log2]
     store = (memory.store8, memory.store16, memory.store32, memory.store64)[log2]
@@ -297,4 +297,4 @@ def _element_moves(log2: int) -> tuple[Any, Any, Any]:
                     for c in range(column, smaller(column + _TILE, columns)):
                         store(to + c * element, load(source + c * src_stride))
 
-    return fill_row, copy_row, transpose
+    return copy_row, transpose

@@ -15,7 +15,6 @@ from numba import types
 from numba.extending import intrinsic
 
 from loom_core.isa.sce import SceOp
-from loom_sim.bits import bits32
 from loom_sim.reductions import build_reduction
 from loom_sim.scalars import Scalar, compiled_scalar, ordinary_of, scalar_of
 
@@ -46,9 +45,9 @@ def _llvm_type(name: str) -> ir.Type:
 def _scopes(module: ir.Module) -> tuple[Any, Any]:
     """Alias scope list of an engine's loads.
 
-    Stores are declared not to alias them, or LLVM would test for overlap and run an in-place update one element at a time.
-    That is sound although dst may equal an operand: the value stored depends on every load of its element, and no other
-    element is touched.
+    Stores are declared not to alias them, or LLVM would test for overlap and run an in-place update one element at a
+    time. That is sound although dst may equal an operand: the value stored depends on every load of its element, and no
+    other element is touched.
     """
     domain = module.add_metadata([ir.MetaDataString(module, "loom.elements")])
     scope = module.add_metadata([ir.MetaDataString(module, "loom.elements.loads"), domain])
@@ -101,11 +100,12 @@ def build_element(op: SceOp) -> ElementEngine:
     """The Python function of an opcode's engine, for `jit.engine_address`."""
     if op.is_reduction:
         return build_reduction(op, _LOADS[op.result], _STORES[op.result], compiled_scalar)
+    loads, store = [_LOADS[name] for name in op.operands], _STORES[op.result]
     ordinary = ordinary_of(op)
     if ordinary is not None:
-        return _guarded(scalar_of(op), *ordinary, _LOADS["f32"], _STORES["f32"])
-    builder = (_unary, _binary, _ternary)[len(op.operands) - 1]
-    return builder(scalar_of(op), [_LOADS[name] for name in op.operands], _STORES[op.result])
+        builder = (_guarded_unary, _guarded_binary)[len(op.operands) - 1]
+        return builder(scalar_of(op), ordinary.function, ordinary.holds, loads, store)
+    return (_unary, _binary, _ternary)[len(op.operands) - 1](scalar_of(op), loads, store)
 
 
 def _unary(scalar: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
@@ -114,27 +114,6 @@ def _unary(scalar: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
     def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
         for i in range(count):
             store(dst, i, scalar(load_a(a, i)))
-
-    return engine
-
-
-def _guarded(scalar: Scalar, ordinary: Scalar, limit: np.float32, load: Any, store: Any) -> ElementEngine:
-    """A float function whose `ordinary` form holds for magnitudes up to `limit`: taken where a whole chunk is within."""
-    limit_bits = np.int32(limit.view(np.int32))
-    magnitude_mask = np.int32(0x7FFFFFFF)
-
-    def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
-        largest = np.int32(0)
-        for i in range(count):
-            magnitude = np.int32(bits32(load(a, i)) & magnitude_mask)  # ordered as the floats are, NaN last
-            if magnitude > largest:
-                largest = magnitude
-        if largest <= limit_bits:
-            for i in range(count):
-                store(dst, i, ordinary(load(a, i)))
-        else:
-            for i in range(count):
-                store(dst, i, scalar(load(a, i)))
 
     return engine
 
@@ -155,5 +134,42 @@ def _ternary(scalar: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
     def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
         for i in range(count):
             store(dst, i, scalar(load_a(a, i), load_b(b, i), load_c(c, i)))
+
+    return engine
+
+
+# A function with a slow path for rare arguments: its vectorised variant runs where a whole chunk is ordinary.
+
+
+def _guarded_unary(scalar: Scalar, ordinary: Scalar, holds: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
+    (load_a,) = loads
+
+    def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
+        rare = np.int32(0)
+        for i in range(count):
+            rare = np.int32(rare | (not holds(load_a(a, i))))
+        if rare == 0:
+            for i in range(count):
+                store(dst, i, ordinary(load_a(a, i)))
+        else:
+            for i in range(count):
+                store(dst, i, scalar(load_a(a, i)))
+
+    return engine
+
+
+def _guarded_binary(scalar: Scalar, ordinary: Scalar, holds: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
+    load_a, load_b = loads
+
+    def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
+        rare = np.int32(0)
+        for i in range(count):
+            rare = np.int32(rare | (not holds(load_a(a, i), load_b(b, i))))
+        if rare == 0:
+            for i in range(count):
+                store(dst, i, ordinary(load_a(a, i), load_b(b, i)))
+        else:
+            for i in range(count):
+                store(dst, i, scalar(load_a(a, i), load_b(b, i)))
 
     return engine

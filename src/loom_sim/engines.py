@@ -1,4 +1,6 @@
-"""Which engine serves which command, and their native addresses. Nothing is compiled, or even imported, before it is asked for."""
+"""Which engine serves which command, and their native addresses. Nothing is compiled, or even imported, before it is
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,23 @@ from loom_sim.state import ENGINE_VARIANTS
 def interpreter_address() -> int:
     """The command processor: int64(int64 state)."""
     return jit.engine_address("interpreter", _builder("interpreter", "build_interpreter"), jit.INTERPRETER_SIGNATURE)
+
+
+def tracing_interpreter_address() -> int:
+    """The command processor with the cycle model."""
+    return jit.engine_address("tracer", _builder("timeline", "build_tracing_interpreter"), jit.INTERPRETER_SIGNATURE)
+
+
+def cost_table(commands: Iterable[Command]) -> npt.NDArray[np.int64]:
+    """Addresses by opcode of the cost engines that the tracing interpreter needs for these commands; else 0."""
+    table = np.zeros(256, np.int64)
+    for command in commands:
+        spec = command.spec
+        if spec.synchronises and table[spec.opcode] == 0:
+            table[spec.opcode] = jit.engine_address(
+                f"cost.{spec.mnemonic}", _builder("timeline", "build_cost", spec.opcode)
+            )
+    return table
 
 
 def element_address(op: SceOp) -> int:

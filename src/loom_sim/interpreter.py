@@ -1,12 +1,12 @@
 """The command processor: one compiled loop over the command stream.
 
-Scalar commands and control flow are executed in the loop; every other command is a call of its engine through the table of
-addresses, indexed by opcode and element size. Operands are handed to engines where they lie in the stream, unless one of them
-is a register: then all of them are copied to the state, registers replaced. In `run` mode commands execute at issue, which is
-a legal order whatever their tokens, so waits and signals are skipped.
+Scalar commands and control flow are executed in the loop; every other command is a call of its engine through the table
+of addresses, indexed by opcode and element size. Operands are handed to engines where they lie in the stream, unless
+one of them is a register: then all of them are copied to the state, registers replaced. In `run` mode commands execute
+at issue, which is a legal order whatever their tokens, so waits and signals are skipped.
 
-The loop trusts what `isa.verify.verify_stream` guarantees (whole commands, existing registers, nested loops, jump targets) and
-nothing that depends on run-time values.
+The loop trusts what `isa.verify.verify_stream` guarantees (whole commands, existing registers, nested loops, jump
+targets) and nothing that depends on run-time values.
 """
 
 from __future__ import annotations
@@ -71,20 +71,37 @@ from loom_sim.state import (
 _FIRST_ENGINE: Final = isa.OP_COPY
 _COUNTER, _HIGH, _STEP, _REGISTER, _BODY = range(5)
 # Constants by name, for compiled code.
-_HALT, _LOOP, _ENDLOOP, _JUMP, _BRZ, _BRNZ = isa.OP_HALT, isa.OP_LOOP, isa.OP_ENDLOOP, isa.OP_JUMP, isa.OP_BRZ, isa.OP_BRNZ
+_HALT, _LOOP, _ENDLOOP, _JUMP, _BRZ, _BRNZ = (
+    isa.OP_HALT,
+    isa.OP_LOOP,
+    isa.OP_ENDLOOP,
+    isa.OP_JUMP,
+    isa.OP_BRZ,
+    isa.OP_BRNZ,
+)
 _WHILE, _TRAP, _LDS, _STS = isa.OP_WHILE, isa.OP_TRAP, isa.OP_LDS, isa.OP_STS
-_MOV, _ADD, _SUB, _MUL, _DIV, _REM, _FDIV = isa.OP_MOV, isa.OP_ADD, isa.OP_SUB, isa.OP_MUL, isa.OP_DIV, isa.OP_REM, isa.OP_FDIV
+_MOV, _ADD, _SUB, _MUL, _DIV, _REM, _FDIV = (
+    isa.OP_MOV,
+    isa.OP_ADD,
+    isa.OP_SUB,
+    isa.OP_MUL,
+    isa.OP_DIV,
+    isa.OP_REM,
+    isa.OP_FDIV,
+)
 _CDIV, _MIN, _MAX, _AND, _OR, _XOR = isa.OP_CDIV, isa.OP_MIN, isa.OP_MAX, isa.OP_AND, isa.OP_OR, isa.OP_XOR
 _SHL, _SHR, _SHRU = isa.OP_SHL, isa.OP_SHR, isa.OP_SHRU
 _EQ, _NE, _LT, _LE, _LTU, _LEU, _SEL = isa.OP_EQ, isa.OP_NE, isa.OP_LT, isa.OP_LE, isa.OP_LTU, isa.OP_LEU, isa.OP_SEL
 
 
-# ---- scalar commands ------------------------------------------------------------------------------------------------------
+# ---- scalar commands -------------------------------------------------------------------------------------------------
 
 
 @subroutine("int64(int64, int64, int64, int64)", inline=True)
 def operand(operands, registers, mask, index):  # type: ignore[no-untyped-def]
-    """Value of operand `index`: the word itself, or the register that it names. Both are loaded, neither load can fault."""
+    """Value of operand `index`: the word itself, or the register that it names. Both are loaded, neither load can
+    fault.
+    """
     word = load_word(operands, index)
     return select((mask >> index) & 1 != 0, load_word(registers, word & (REGISTERS - 1)), word)
 
@@ -221,7 +238,7 @@ def scalar_memory(state, operands):  # type: ignore[no-untyped-def]
     return status
 
 
-# ---- commands of the queues -----------------------------------------------------------------------------------------------
+# ---- commands of the queues ------------------------------------------------------------------------------------------
 
 
 @subroutine("int64(int64, int64)")
@@ -239,7 +256,7 @@ def resolve_operands(state, command):  # type: ignore[no-untyped-def]
     return state + (OPERANDS + 2) * 8
 
 
-# ---- loops ----------------------------------------------------------------------------------------------------------------
+# ---- loops -----------------------------------------------------------------------------------------------------------
 
 
 @subroutine("boolean(int64, int64, int64)", inline=True)
@@ -280,19 +297,25 @@ def start(state):  # type: ignore[no-untyped-def]
     store_word(state, RUNNING, 1)
 
 
-# ---- the loop -------------------------------------------------------------------------------------------------------------
+# ---- the loop --------------------------------------------------------------------------------------------------------
 
 
-@subroutine("void(int64, int64)", inline=True)
-def ignore(state, operands):  # type: ignore[no-untyped-def]
-    """What an untraced run notes of a command."""
+@subroutine("void(int64)", inline=True)
+def ignore_scalar(state):  # type: ignore[no-untyped-def]
+    """What an untraced run notes of a command that the loop executes."""
 
 
-def build_interpreter(on_scalar: Any = ignore, on_command: Any = ignore) -> Callable[[int], int]:
+@subroutine("void(int64, int64, int64)", inline=True)
+def ignore_command(state, command, operands):  # type: ignore[no-untyped-def]
+    """What an untraced run notes of any other command."""
+
+
+def build_interpreter(on_scalar: Any = ignore_scalar, on_command: Any = ignore_command) -> Callable[[int], int]:
     """int64(int64 state): run until HALT, a fault or the end of the slice; returns the status.
 
-    `on_scalar(state, operands)` is called after each command that the loop executes itself, `on_command(state, operands)`
-    after each other one and after LDS and STS, with register operands replaced: the tracing interpreter notes them there.
+    The tracing interpreter passes its own hooks: `on_scalar(state)` is called after each command that the loop executes
+    itself; `on_command(state, command, operands)` after each other one and after LDS and STS, with the command's
+    address and its operands, registers replaced.
     """
 
     def interpreter(state):  # type: ignore[no-untyped-def]
@@ -323,7 +346,7 @@ def build_interpreter(on_scalar: Any = ignore, on_command: Any = ignore) -> Call
                 status = call_engine(engine, operands, state)
                 if status != OK:
                     break
-                on_command(state, operands)
+                on_command(state, command, operands)
                 credit -= ENGINE_CREDIT
                 pc = following
             elif opcode >= _LDS:
@@ -331,7 +354,7 @@ def build_interpreter(on_scalar: Any = ignore, on_command: Any = ignore) -> Call
                 status = scalar_memory(state, operands)
                 if status != OK:
                     break
-                on_command(state, operands)
+                on_command(state, command, operands)
                 pc = following
             elif opcode >= _MOV:
                 result = arithmetic(
@@ -344,13 +367,13 @@ def build_interpreter(on_scalar: Any = ignore, on_command: Any = ignore) -> Call
                 if narrow != 0:
                     result = narrowed(result, narrow)
                 store_word(registers, load_word(operands, 0) & (REGISTERS - 1), result)
-                on_scalar(state, operands)
+                on_scalar(state)
                 pc = following
             elif opcode == _ENDLOOP:
                 pc = next_iteration(loops + (depth - 1) * (LOOP_WORDS * 8), registers, following)
                 if pc == following:
                     depth -= 1
-                on_scalar(state, operands)
+                on_scalar(state)
             elif opcode == _LOOP:
                 low, high = operand(operands, registers, mask, 1), operand(operands, registers, mask, 2)
                 step = operand(operands, registers, mask, 3)
@@ -366,14 +389,14 @@ def build_interpreter(on_scalar: Any = ignore, on_command: Any = ignore) -> Call
                     pc = following
                 else:
                     pc = load_word(operands, 4)
-                on_scalar(state, operands)
+                on_scalar(state)
             elif opcode == _JUMP:
                 pc = load_word(operands, 0)
-                on_scalar(state, operands)
-            elif opcode == _BRZ or opcode == _BRNZ:
+                on_scalar(state)
+            elif opcode in (_BRZ, _BRNZ):
                 taken = (operand(operands, registers, mask, 0) == 0) == (opcode == _BRZ)
                 pc = load_word(operands, 1) if taken else following
-                on_scalar(state, operands)
+                on_scalar(state)
             elif opcode == _WHILE:
                 left = load_word(state, WATCHDOG)
                 if left <= 0:
@@ -381,7 +404,7 @@ def build_interpreter(on_scalar: Any = ignore, on_command: Any = ignore) -> Call
                     break
                 store_word(state, WATCHDOG, left - 1)
                 pc = load_word(operands, 0)
-                on_scalar(state, operands)
+                on_scalar(state)
             elif opcode == _TRAP:
                 store_word(state, FAULT_VALUE, operand(operands, registers, mask, 0))
                 status = TRAPPED

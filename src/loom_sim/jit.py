@@ -1,15 +1,17 @@
 """Engines: Python functions compiled to native code that is called by address, kept on disk between processes.
 
-An engine takes and returns int64 only (addresses, counts, status codes), so that one function pointer type serves all of
-them and the interpreter can call any engine through a table of addresses. Numba compiles it as it compiles a C callback,
-except that the entry point contains the body: numba's own callback wrapper keeps the call out of line and carries code for
-Python exceptions, which engines never raise.
+An engine takes and returns int64 only (addresses, counts, status codes), so that one function pointer type serves all
+of them and the interpreter can call any engine through a table of addresses. Numba compiles it as it compiles a C
+callback, except that the entry point contains the body: numba's own callback wrapper keeps the call out of line and
+carries code for Python exceptions, which engines never raise.
 
 The cache is numba's (`numba.core.caching.Cache`) with a place, a key and a file format of its own:
 
-* place: `knobs.cache_dir / "engines"`, never numba's directories; NUMBA_CACHE_DIR is not looked at, nothing global is changed;
-* key: name and signature of the engine, the target's triple, CPU and features, the settings that change code generation, the
-  versions, and a stamp of every source file an engine may come from. Closures are fine: the name says what they close over;
+* place: `knobs.cache_dir / "engines"`, never numba's directories; NUMBA_CACHE_DIR is not looked at, nothing global is
+  changed;
+* key: name and signature of the engine, the target's triple, CPU and features, the settings that change code
+  generation, the versions, and a stamp of every source file an engine may come from. Closures are fine: the name says
+  what they close over;
 * file: one file an engine and key, written beside and moved into place, with a checksum over all of it. Concurrent
   processes can at worst compile the same engine twice.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import inspect
 import os
@@ -36,7 +39,7 @@ import numba
 from llvmlite import ir
 from numba.core import caching, compiler, config, registry, sigutils
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import _FunctionCompiler
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 
 from loom_core.base.diagnostics import warn
 from loom_core.base.knobs import knobs
@@ -73,8 +76,8 @@ _lock = threading.RLock()
 def engine_address(name: str, build: Callable[[], Callable[..., Any]], signature: str = ENGINE_SIGNATURE) -> int:
     """Native address of the engine called `name`, compiled or loaded at the first request of the process.
 
-    `build` returns the Python function; it runs only if the cache has no code for it. `name` must identify the function and
-    all it closes over. The machine code obeys the host's C calling convention.
+    `build` returns the Python function; it runs only if the cache has no code for it. `name` must identify the function
+    and all it closes over. The machine code obeys the host's C calling convention.
     """
     address = _addresses.get(name)
     if address is not None:
@@ -91,7 +94,8 @@ def _obtain(name: str, build: Callable[[], Callable[..., Any]], signature: str) 
     parsed = sigutils.normalize_signature(signature)
     library = cache.load_overload(parsed, target)
     if library is None:
-        library = _compile(name, build(), parsed)
+        with _collector_paused():
+            library = _compile(name, build(), parsed)
         cache.save_overload(parsed, library)
         stats.compiled.append(name)
     else:
@@ -100,11 +104,23 @@ def _obtain(name: str, build: Callable[[], Callable[..., Any]], signature: str) 
     return int(library.get_pointer_to_function(_symbol(name)))
 
 
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No garbage collections: numba makes many objects that live until it is done. Saves a sixth of its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _symbol(name: str) -> str:
     return "loom_engine." + name
 
 
-# ---- compilation ----------------------------------------------------------------------------------------------------------
+# ---- compilation -----------------------------------------------------------------------------------------------------
 
 
 class _EngineCompiler(_FunctionCompiler):  # type: ignore[misc]
@@ -145,8 +161,9 @@ def engine_assembly(name: str, build: Callable[[], Callable[..., Any]], signatur
 def _internalize(module: Any, keep: str) -> None:
     """Hide every function but `keep`.
 
-    Numba's symbols are a qualified name and a count of the process: objects that come from the caches of two processes may
-    give one symbol to two closures, and the linker would call the wrong one. Besides, LLVM drops what it inlined everywhere.
+    Numba's symbols are a qualified name and a count of the process: objects that come from the caches of two processes
+    may give one symbol to two closures, and the linker would call the wrong one. Besides, LLVM drops what it inlined
+    everywhere.
     """
     for function in module.functions:
         if not function.is_declaration and function.name != keep:
@@ -161,7 +178,9 @@ def _add_entry_point(context: Any, library: Any, descriptor: Any, symbol: str) -
     )
     is_void = descriptor.restype == numba.types.none
     result = ir.VoidType() if is_void else context.get_value_type(descriptor.restype)
-    entry = ir.Function(module, ir.FunctionType(result, [context.get_value_type(t) for t in descriptor.argtypes]), symbol)
+    entry = ir.Function(
+        module, ir.FunctionType(result, [context.get_value_type(t) for t in descriptor.argtypes]), symbol
+    )
     builder = ir.IRBuilder(entry.append_basic_block("entry"))
     _, value = context.call_conv.call_function(builder, native, descriptor.restype, descriptor.argtypes, entry.args)
     if is_void:
@@ -171,15 +190,15 @@ def _add_entry_point(context: Any, library: Any, descriptor: Any, symbol: str) -
     library.add_ir_module(module)
 
 
-# ---- subroutines ----------------------------------------------------------------------------------------------------------
+# ---- subroutines -----------------------------------------------------------------------------------------------------
 
 
 def subroutine(signature: str, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Decorator of a function that engines call: compiled into the library of each engine that uses it.
 
-    numba.njit would do, at five times the time: it gives every function a library, machine code and wrappers of its own.
-    `signature` is numba's text of the exact types; literals and narrower integers convert. Exceptions do not pass: a
-    subroutine must not raise.
+    numba.njit would do, at five times the time: it gives every function a library, machine code and wrappers of its
+    own. `signature` is numba's text of the exact types; literals and narrower integers convert. Exceptions do not pass:
+    a subroutine must not raise.
     """
     arguments, result = sigutils.normalize_signature(signature)
     result = numba.types.none if result is None else result
@@ -228,7 +247,7 @@ def _lower_subroutine(context: Any, function: Callable[..., Any], inline: bool, 
     return known[function]
 
 
-# ---- cache ----------------------------------------------------------------------------------------------------------------
+# ---- cache -----------------------------------------------------------------------------------------------------------
 
 
 class _EngineLocator(caching._CacheLocator):  # type: ignore[misc]
@@ -273,8 +292,8 @@ class EngineCache(caching.Cache):  # type: ignore[misc]
         self._enabled = directory is not None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code library, or None. The target is not refreshed: machine code needs none of numba's implementations, and
-        importing them takes longer than everything else in a warm start."""
+        """The code library, or None. The target is not refreshed: machine code needs none of numba's implementations,
+        and importing them takes longer than everything else in a warm start."""
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 
@@ -291,7 +310,7 @@ class EngineCache(caching.Cache):  # type: ignore[misc]
 
 
 class _EngineFile:
-    """Storage of one engine: numba's `IndexDataCacheFile` without the index, which two kinds of host could fight over."""
+    """Storage of one engine: numba's `IndexDataCacheFile` without the index, over which hosts could fight."""
 
     def __init__(self, directory: Path | None, name: str) -> None:
         self._directory = directory

@@ -1,7 +1,8 @@
-"""Engines around the matrix unit: PACK, MATMUL, ACCFILL and ACCLOAD, with the bounds checks that `mxu` leaves to its callers.
+"""Engines around the matrix unit: PACK, MATMUL, ACCFILL and ACCLOAD, with the bounds checks that `mxu` leaves to its
+callers.
 
-Sizes are those of `isa.machine`: a packed operand of E rows (columns) and depth K takes round_up(E, panel) * K elements of 4
-bytes, an accumulator tile round_up(m, 24) * round_up(n, 32).
+Sizes are those of `isa.machine`: a packed operand of E rows (columns) and depth K takes round_up(E, panel) * K elements
+of 4 bytes, an accumulator tile round_up(m, 24) * round_up(n, 32).
 """
 
 from __future__ import annotations

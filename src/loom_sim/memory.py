@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from llvmlite import ir
-from numba import types
+from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -166,6 +166,20 @@ def move_bytes(typing_context, dst, src, count):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def _word_pointer(typing_context, address):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return builder.inttoptr(values[0], _I64.as_pointer())
+
+    return types.CPointer(types.int64)(types.int64), generate
+
+
+@njit(forceinline=True, error_model="numpy")
+def word_array(address, count):  # type: ignore[no-untyped-def]
+    """The `count` words at `address` as an array, for functions that take one."""
+    return carray(_word_pointer(address), (count,))
+
+
+@intrinsic
 def call_engine(typing_context, function, operands, state):  # type: ignore[no-untyped-def]
     """Status of the engine at address `function`, an int64(int64 operands, int64 state)."""
 
@@ -231,7 +245,7 @@ def larger(typing_context, a, b):  # type: ignore[no-untyped-def]
 
 
 def _wraps(operation: str) -> _Codegen:
-    """Code generator of an int64 operation modulo 2^64. Numba's own +, - and * promise LLVM that they do not overflow."""
+    """Code generator of an int64 operation modulo 2^64. Numba's own +, - and * promise LLVM not to overflow."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
         return getattr(builder, operation)(*values)

@@ -8,8 +8,8 @@
     launch.set_register(3, n)
     launch.go()
 
-A binding is the host address of the byte that offset 0 means, and the half-open range of legal byte offsets from it. A program
-may be used from several threads at once, a launch from one at a time. The GIL is released while commands run.
+A binding is the host address of the byte that offset 0 means, and the half-open range of legal byte offsets from it. A
+program may be used from several threads at once, a launch from one at a time. The GIL is released while commands run.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from loom_core.base.diagnostics import InternalError, LoomError
 from loom_core.base.location import UNKNOWN, Location
@@ -45,12 +44,17 @@ from loom_sim.errors import (
     WatchdogExpired,
 )
 
+if TYPE_CHECKING:
+    from loom_core.isa.encoding import Command
+    from loom_sim.trace import Trace
+
 Binding: TypeAlias = tuple[int, int, int]
 Registers: TypeAlias = "Mapping[int, int] | Sequence[int]"
 
 _SLICE: Final = 1 << 20  # work units between two looks at pending signals: some milliseconds of scalar commands
 _ALIGNMENT: Final = 64
-_EngineCall: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+# The interpreter lock is released during a call.
+engine_call: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 # The numbers that the engines are written for; every other field of a machine is free.
 _FIXED_FIELDS: Final = {
@@ -128,10 +132,10 @@ class Program:
     def run(self, bindings: Sequence[Binding], registers: Registers = (), command_limit: int | None = None) -> None:
         """Run once on one core.
 
-        `bindings`: one (address, lo, hi) for each buffer of the ABI, in order. `registers`: values of registers at the start,
-        by number, or in order from 0; others are 0. Values are taken modulo 2^64. `command_limit`: commands after which the
-        run is given up (checked now and then). Raises BadLaunch and the faults of `errors` (LOOM-S1xx), which point at the
-        source line of the command.
+        `bindings`: one (address, lo, hi) for each buffer of the ABI, in order. `registers`: values of registers at the
+        start, by number, or in order from 0; others are 0. Values are taken modulo 2^64. `command_limit`: commands
+        after which the run is given up (checked now and then). Raises BadLaunch and the faults of `errors` (LOOM-S1xx),
+        which point at the source line of the command.
         """
         free: list[Launch] = self._launches.__dict__.setdefault("free", [])
         launch = free.pop() if free else Launch(self)
@@ -141,6 +145,20 @@ class Program:
         finally:
             free.append(launch)
 
+    def trace(self, bindings: Sequence[Binding], registers: Registers = (), max_events: int = 10_000) -> Trace:
+        """Run once and say what the commands would cost on the machine; arguments and errors are those of `run`.
+
+        At most `max_events` events are kept.
+        """
+        from loom_sim.trace import run_traced
+
+        return run_traced(self, bindings, registers, max_events)
+
+    @property
+    def commands(self) -> Mapping[int, Command]:
+        """Commands by word index."""
+        return self._verified.commands
+
     def location_of(self, word: int) -> Location:
         """Source of the command at a word index: the last entry of the source map at or before it."""
         entries = self.object.sourcemap
@@ -149,9 +167,6 @@ class Program:
             return UNKNOWN
         entry = entries[index - 1]
         return Location(entry.file, entry.line, entry.column, -1, entry.function)
-
-    def mnemonic_of(self, word: int) -> str:
-        return self._verified.commands[word].mnemonic
 
 
 class NativeTables:
@@ -168,7 +183,7 @@ class NativeTables:
         for offset, descriptor in self.descriptors.items():
             self.programs[offset] = descriptor.ctypes.data
         self.constants = np.frombuffer(obj.constants, np.uint8)
-        self.call = _EngineCall(engines.interpreter_address())
+        self.call = engine_call(engines.interpreter_address())
 
 
 class Launch:
@@ -179,7 +194,7 @@ class Launch:
         tables, obj = program.tables, program.object
         spaces = 1 + obj.spaces
         self.state = np.zeros(words.SPACES + spaces * words.SPACE_WORDS, np.int64)
-        self._view = memoryview(self.state)
+        self._view: memoryview[int] = memoryview(self.state.data)
         self._address = self.state.ctypes.data
         self._call = tables.call if call is None else call
         self._machine_key = obj.machine.digest()
@@ -219,7 +234,7 @@ class Launch:
         view[at + 2] = hi
 
     def set_register(self, number: int, value: int) -> None:
-        """Value of a register at the start of each run, modulo 2^64. Raises BadLaunch for a register that is not there."""
+        """Value of a register at the start of each run, modulo 2^64. Raises BadLaunch for a wrong number."""
         if not 0 <= number < words.REGISTERS:
             raise BadLaunch(reason=f"register {number} of {words.REGISTERS}")
         if not -(1 << 63) <= value < 1 << 63:
@@ -276,7 +291,7 @@ class Launch:
         return build(self, self._location(), notes)
 
     def _command(self) -> str:
-        return self.program.mnemonic_of(self._view[words.PC])
+        return self.program.commands[self._view[words.PC]].mnemonic
 
     def _space(self) -> str:
         number, abi = self._view[words.FAULT_SPACE], self.program.object.abi
@@ -327,9 +342,7 @@ _FAULTS: Final[dict[int, Callable[[Launch, Location, _Notes], LoomError]]] = {
     words.WATCHDOG_EXPIRED: lambda launch, location, notes: WatchdogExpired(
         location, notes=notes, budget=launch._view[words.WATCHDOG_BUDGET]
     ),
-    words.TRAPPED: lambda launch, location, notes: Trapped(
-        location, notes=notes, trap=launch._view[words.FAULT_VALUE]
-    ),
+    words.TRAPPED: lambda launch, location, notes: Trapped(location, notes=notes, trap=launch._view[words.FAULT_VALUE]),
 }
 
 

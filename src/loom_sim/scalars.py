@@ -1,4 +1,5 @@
-"""What one SCE instruction does to one element: mnemonic of `isa.sce` -> scalar function, for every opcode but reductions.
+"""What one SCE instruction does to one element: mnemonic of `isa.sce` -> scalar function, for every opcode but
+reductions.
 
 A function takes values of its row's operand types and returns one that is converted to the result type (integers wrap,
 bools are 0 or 1). Float functions return the canonical NaN. They have no branches, so that LLVM vectorises the loops
@@ -9,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+
 from loom_core.isa.sce import DTYPE_LOG2_BYTES, SceOp
 from loom_sim import bits
 from loom_sim.bits import canonical32, scalar, select
 from loom_sim.memory import divide, remainder, wrapping_add, wrapping_multiply, wrapping_subtract
+
+if TYPE_CHECKING:
+    from loom_sim.elementary import Ordinary
 
 Scalar: TypeAlias = Callable[..., Any]
 
@@ -25,7 +30,7 @@ _ONE32: Final = np.float32(1.0)
 
 
 @scalar
-def quotient32(a, b):  # type: ignore[no-untyped-def]
+def quotient32(a: Any, b: Any) -> Any:
     """a / b of int32, truncated: a / 0 = -1, least / -1 = least."""
     unsafe = (b == 0) | ((b == -1) & (a == _LEAST32))
     divisor = select(unsafe, np.int32(1), b)
@@ -74,8 +79,8 @@ _INTEGER: Final[dict[str, Scalar]] = {
 
 _INTEGER32: Final[dict[str, Scalar]] = {
     **_INTEGER,
-    # A quotient of 32-bit integers is exact in float64 arithmetic once truncated: 1 / |b| from the next integer is more than
-    # the rounding error. Unlike an integer division it vectorises.
+    # A quotient of 32-bit integers is exact in float64 arithmetic once truncated: 1 / |b| from the next integer is more
+    # than the rounding error. Unlike an integer division it vectorises.
     "div": lambda a, b: quotient32(a, b),
     "rem": lambda a, b: a - quotient32(a, b) * b,
     "shl": lambda a, b: select((b >= 0) & (b < 32), np.int64(a) << np.int64(b & 31), np.int64(0)),
@@ -114,6 +119,7 @@ _FAMILIES: Final[dict[str, dict[str, Scalar]]] = {
     "bool": _BOOL,
 }
 
+
 def _narrow_cast(low: int, high: int) -> Scalar:
     """float32 -> an integer type whose bounds are float32 numbers: clamped, then exact but for the fraction."""
     least, most = np.float32(low), np.float32(high)
@@ -142,7 +148,7 @@ _FROM_F32: Final[dict[str, Scalar]] = {
 
 
 def scalar_of(op: SceOp) -> Scalar:
-    """The numba function of an opcode that is no reduction. Raises KeyError if there is none (a test holds that off)."""
+    """The numba function of an opcode that is no reduction. Raises KeyError if there is none; a test asks for all."""
     return compiled_scalar(_select_scalar(op))
 
 
@@ -164,8 +170,8 @@ def _select_scalar(op: SceOp) -> Scalar:
     return {"f32": FUNCTIONS_F32}[family][op.function]
 
 
-def ordinary_of(op: SceOp) -> tuple[Scalar, np.float32] | None:
-    """A faster function for arguments up to a magnitude, where an opcode has one."""
+def ordinary_of(op: SceOp) -> Ordinary | None:
+    """A faster function for ordinary arguments, where an opcode has one."""
     if op.function == "cast" or op.result != "f32":
         return None
     from loom_sim.elementary import ORDINARY_F32

@@ -1,8 +1,9 @@
 """The memory that a command may touch: the space table, and bounds checks that arithmetic cannot fool.
 
-A strided access touches bytes [offset + low, offset + high) of its space, where low and high are sums of products of counts
-and strides. Products saturate at PRODUCT_LIMIT and offsets are compared with it, so that sums cannot wrap; and a product that
-did saturate (`is_wild`) is a fault whatever the sum, because another term could bring the sum back into the space.
+A strided access touches bytes [offset + low, offset + high) of its space, where low and high are sums of products of
+counts and strides. Products saturate at PRODUCT_LIMIT and offsets are compared with it, so that sums cannot wrap; and a
+product that did saturate (`is_wild`) is a fault whatever the sum, because another term could bring the sum back into
+the space.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def out_of_bounds(state, space, offset, low, high):  # type: ignore[no-untyped-d
 
 @subroutine("int64(int64, int64, int64, int64, int64)", inline=True)
 def check_range(state, space, offset, low, high):  # type: ignore[no-untyped-def]
-    """OK if bytes [offset + low, offset + high) of a space exist; low <= high, each a sum of at most 16 bounded products.
+    """OK if bytes [offset + low, offset + high) of a space exist; low <= high, each a sum of at most 16 bounded
+    products.
 
     Otherwise a fault, with its fields set.
     """

@@ -1,7 +1,7 @@
 """The state of one simulated core: one int64 array that Python prepares and compiled code works on.
 
-Everything a command needs hangs on the address of this array. Indices are words; addresses are host addresses. The space
-table comes last because its length depends on the launch.
+Everything a command needs hangs on the address of this array. Indices are words; addresses are host addresses. The
+space table comes last because its length depends on the launch.
 
     0 ..  63   fields: the constants below
    64 .. 319   initial values of the registers, copied at the start of a run
@@ -11,7 +11,7 @@ table comes last because its length depends on the launch.
   768 .. 1039  operands of the running command where any came from a register: header, mask, up to 253 words
  1040 .. 1295  operand pointers of the running SCE program: registers 0..127, streams 128..
  1296 .. 1807  streams and views of the running SCE program (`stream`)
- 1808 ..       space table, SPACE_WORDS a space: base address, first legal byte, one past the last legal byte, 1 if writable
+ 1808 ..       space table, SPACE_WORDS a space: base address, first legal byte, one past the last, 1 if writable
 
 Module constants rather than an enum: compiled code freezes plain integers.
 """
@@ -23,7 +23,9 @@ from typing import Final
 # ---- fields ----
 
 PC: Final = 0  # word index of the next command
-RUNNING: Final = 1  # 0 before the first command of a run: the interpreter then sets PC, EXECUTED, DEPTH, WATCHDOG, registers
+RUNNING: Final = (
+    1  # 0 before the first command of a run: the interpreter then sets PC, EXECUTED, DEPTH, WATCHDOG, registers
+)
 EXECUTED: Final = 2  # commands executed by this run
 SLICE: Final = 3  # work after which control returns to the host (see ENGINE_CREDIT)
 DEPTH: Final = 4  # loops entered

@@ -1,16 +1,17 @@
 """The stream compute engine's PROGRAM: SCE programs over strided streams, a chunk at a time.
 
 The iteration space is cut into chunks that fit the first-level cache. For each chunk every stream becomes a pointer to
-contiguous elements: into SRAM where they lie so, else to a slot that is filled before (loads, iota) or emptied after (stores).
-Then each instruction's element engine runs once over the chunk.
+contiguous elements: into SRAM where they lie so, else to a slot that is filled before (loads, iota) or emptied after
+(stores). Then each instruction's element engine runs once over the chunk.
 
-There are two views of the iteration space: the body's, all dimensions, and the tail's, those that reductions leave. In both,
-dimensions that follow each other in every stream are merged; sizes and strides are then right-aligned in four dimensions.
-With reductions a row is what one result folds, and a chunk is some whole rows, or one row of up to 4096 elements, or one block
-of 4096 elements of a longer row: block results are collected and folded again by the same rule.
+There are two views of the iteration space: the body's, all dimensions, and the tail's, those that reductions leave. In
+both, dimensions that follow each other in every stream are merged; sizes and strides are then right-aligned in four
+dimensions. With reductions a row is what one result folds, and a chunk is some whole rows, or one row of up to 4096
+elements, or one block of 4096 elements of a longer row: block results are collected and folded again by the same rule.
 
-State used: `STREAM_VIEWS` holds a record of RECORD_WORDS a stream and the sizes of the two views; `POINTERS` what each operand
-code stands for; the scratch memory a slot a register, then one a stream, then one for the block results of each of those.
+State used: `STREAM_VIEWS` holds a record of RECORD_WORDS a stream and the sizes of the two views; `POINTERS` what each
+operand code stands for; the scratch memory a slot a register, then one a stream, then one for the block results of each
+of those.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ _ONCE: Final = 4  # a slot, filled for the first chunk: all others are equal
 _SCATTER: Final = 5  # a slot, emptied after each chunk
 
 
-# ---- moving elements ------------------------------------------------------------------------------------------------------
+# ---- moving elements -------------------------------------------------------------------------------------------------
 
 
 @subroutine("void(int64, int64, int64, int64)")
@@ -146,7 +147,9 @@ def move_row(dst, dst_stride, src, src_stride, count, log2):  # type: ignore[no-
 
 @subroutine("int64(int64, int64, int64)")
 def row_offset(record, sizes, row):  # type: ignore[no-untyped-def]
-    """Sum of stride * index over the outer dimensions, wrapped (iota strides are free), for the row (run of the innermost dimension) number `row`."""
+    """Sum of stride * index over the outer dimensions, wrapped (iota strides are free), for the row (run of the
+    innermost dimension) number `row`.
+    """
     size = load_word(sizes, 2)
     if row < size:
         return wrapping_multiply(row, load_word(record, _STRIDES + 2))
@@ -158,7 +161,7 @@ def row_offset(record, sizes, row):  # type: ignore[no-untyped-def]
 
 @subroutine("void(int64, int64, int64, int64)")
 def exchange(record, sizes, first, count):  # type: ignore[no-untyped-def]
-    """Move elements [first, first + count) of a view between a stream and its slot: into it, or out of it for a store."""
+    """Move elements [first, first + count) of a view from a stream to its slot, or the other way for a store."""
     kind, log2, slot = load_word(record, _KIND), load_word(record, _LOG2), load_word(record, _SLOT)
     stride, inner = load_word(record, _STRIDES + _INNER), load_word(sizes, _INNER)
     row, column = first // inner, first % inner
@@ -178,12 +181,14 @@ def exchange(record, sizes, first, count):  # type: ignore[no-untyped-def]
         column = 0
 
 
-# ---- views ----------------------------------------------------------------------------------------------------------------
+# ---- views -----------------------------------------------------------------------------------------------------------
 
 
 @subroutine("int64(int64, int64, int64, int64, int64)")
 def read_streams(state, operands, descriptor, ndim, kept):  # type: ignore[no-untyped-def]
-    """Fill the records and sizes from the command's operands; bounds check every load and store. `kept`: tail dimensions."""
+    """Fill the records and sizes from the command's operands; bounds check every load and store. `kept`: tail
+    dimensions.
+    """
     views = state + STREAM_VIEWS * 8
     for dim in range(_RANK):
         store_word(views, _SIZES + dim, load_word(operands, dim + 1 - (_RANK - ndim)) if dim >= _RANK - ndim else 1)
@@ -214,7 +219,7 @@ def read_streams(state, operands, descriptor, ndim, kept):  # type: ignore[no-un
             wild |= is_wild(span)
             low += smaller(span, 0)
             high += larger(span, 0)
-        if kind == STREAM_IOTA or kind == STREAM_SCALAR:
+        if kind in (STREAM_IOTA, STREAM_SCALAR):
             store_word(record, _ADDRESS, base)
             continue
         if wild:
@@ -234,9 +239,7 @@ def dims_follow(views, streams, tail, outer, inner):  # type: ignore[no-untyped-
         record = views + number * (RECORD_WORDS * 8)
         if load_word(record, _TAIL) != tail or load_word(record, _KIND) == STREAM_SCALAR:
             continue
-        if load_word(record, _STRIDES + outer) != wrapping_multiply(
-            load_word(record, _STRIDES + inner), size
-        ):
+        if load_word(record, _STRIDES + outer) != wrapping_multiply(load_word(record, _STRIDES + inner), size):
             return False
     return True
 
@@ -319,7 +322,7 @@ def choose_modes(state, streams, tail, chunk, grain, in_rows):  # type: ignore[n
         store_word(record, _MODE, mode)
 
 
-# ---- chunks ---------------------------------------------------------------------------------------------------------------
+# ---- chunks ----------------------------------------------------------------------------------------------------------
 
 
 @subroutine("void(int64, int64, int64, int64, int64)")
@@ -409,7 +412,7 @@ def run_tail(state, descriptor, count):  # type: ignore[no-untyped-def]
         instruction += d.INSTR_WORDS * 8
 
 
-# ---- the three ways through an iteration space ----------------------------------------------------------------------------
+# ---- the three ways through an iteration space -----------------------------------------------------------------------
 
 
 @subroutine("int64(int64, int64, int64)")

@@ -6,14 +6,14 @@ For a kernel `add(x, y, out, n, BLOCK)` called with three NumPy arrays and two i
         match = matches.get((type(x), type(y), type(out), type(n), type(BLOCK)))
         if match is None or more or options or not quiet():
             return slow(grid, (x, y, out, n, BLOCK, *more), options)
-        return match(grid, x, y, out, n, BLOCK)
+        return match(grid, sizes, x, y, out, n, BLOCK)
 
-    def match(grid, x, y, out, n, BLOCK):                              # one for each tuple of types
+    def match(grid, sizes, x, y, out, n, BLOCK):                       # one for each tuple of types
         p0 = id(x) >> 3; ...
         run = runs.get((x.dtype, words[p0 + FLAGS] & FLAG_BITS, ..., <class of n>, BLOCK))
-        return slow(...) if run is None else run(grid, p0, x, ...)
+        return slow(...) if run is None else run(grid, sizes, p0, x, ...)
 
-    def run(grid, p0, x, ..., n):                                      # one for each variant of the kernel
+    def run(grid, sizes, p0, x, ..., n):                               # one for each variant of the kernel
         if globals_0.get("ltl") is not value_0: return slow(...)
         a0 = words[p0 + DATA]; e0 = a0 + x.nbytes; ...
         if a0 < e2 and a2 < e0: return slow(...)                       # may overlap the output
@@ -23,8 +23,8 @@ For a kernel `add(x, y, out, n, BLOCK)` called with three NumPy arrays and two i
         v[67] = n
         launch.go()
 
-Anything that is not plain goes through `slow`, which is `JitFunction.launch`: other kinds of argument, a variant that is
-not compiled yet, a global that has changed, overlapping or read-only arrays, knobs that are set.
+Anything that is not plain goes through `slow`, which is `JitFunction.launch`: other kinds of argument, a variant that
+is not compiled yet, a global that has changed, overlapping or read-only arrays, knobs that are set.
 """
 
 from __future__ import annotations
@@ -80,34 +80,35 @@ def launcher_factory(parameters: Sequence[Parameter], matches: dict[Any, Any], s
     `sizes` is the grid as three ints, or a callable that gives it for the arguments by name.
     """
     names = [parameter.name for parameter in parameters]
+    # Parameters keep their names, so that callers can use keywords; every other name begins with two underscores.
     namespace: dict[str, Any] = {
-        "matches": matches, "slow": slow, "quiet": quiet, "type_of": type, "LoomError": LoomError,
-        "without_internal_frames": without_internal_frames, "__name__": "ltl.launchers",
+        "__matches": matches, "__slow": slow, "__quiet": quiet, "__type": type, "__LoomError": LoomError,
+        "__cleaned": without_internal_frames, "__name__": "ltl.launchers",
     }  # fmt: skip
     declared = []
     for i, parameter in enumerate(parameters):
-        namespace[f"default_{i}"] = MISSING if parameter.required else parameter.default
-        declared.append(f"{parameter.name}=default_{i}")
+        namespace[f"__default_{i}"] = MISSING if parameter.required else parameter.default
+        declared.append(f"{parameter.name}=__default_{i}")
     values = "".join(f"{name}, " for name in names)
-    types = "".join(f"type_of({name}), " for name in names)
+    types = "".join(f"__type({name}), " for name in names)
     given = "".join(f"{name!r}: {name}, " for name in names)
-    signature = ", ".join([*declared, "*more_", "**options_"])
+    signature = ", ".join([*declared, "*__more", "**__options"])
     lines = [
-        "def factory(grid_, sizes_):",
-        "    fixed_ = sizes_.__class__ is tuple",
+        "def __factory(__grid, __sizes):",
+        "    __fixed = __sizes.__class__ is tuple",
         f"    def launch({signature}):",
         "        try:",
-        f"            match_ = matches.get(({types}))",
-        "            if match_ is None or more_ or options_ or not quiet():",
-        f"                return slow(grid_, ({values}*more_), options_)",
-        "            if fixed_:",
-        f"                return match_(grid_, sizes_, {values})",
-        f"            return match_(grid_, sizes_({{{given}}}), {values})",
-        "        except LoomError as error_:",
-        "            raise without_internal_frames(error_) from None",
+        f"            __match = __matches.get(({types}))",
+        "            if __match is None or __more or __options or not __quiet():",
+        f"                return __slow(__grid, ({values}*__more), __options)",
+        "            if __fixed:",
+        f"                return __match(__grid, __sizes, {values})",
+        f"            return __match(__grid, __sizes({{{given}}}), {values})",
+        "        except __LoomError as __error:",
+        "            raise __cleaned(__error) from None",
         "    return launch",
     ]
-    made: Callable[[Any, Any], Any] = _define("factory", lines, namespace)
+    made: Callable[[Any, Any], Any] = _define("__factory", lines, namespace)
     return made
 
 

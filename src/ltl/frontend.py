@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ltl import control, dtypes, functions, operators, semantic
 from ltl.constant import constexpr
 from ltl.errors import WrongDtype, fail, here
 from ltl.tensor import tensor
+from ltl.upstream import is_upstream, python_function, stand_in
 
 _PACKAGES: Final = ("ltl", "loom", "loom_core")
 _PLAIN: Final = (bool, int, float, str, bytes, type(None), enum.Enum, range, slice, type(Ellipsis))
@@ -43,8 +45,14 @@ class LtlFrontend:
 
     def outside(self, value: Any) -> Any:
         """What a value from outside the kernel is inside. TypeError with its kind where it may not be used."""
-        if isinstance(value, constexpr):
+        if isinstance(value, constexpr) or (is_upstream(value) and type(value).__name__ == "constexpr"):
             value = value.value
+        found = stand_in(value)
+        if found is not None:
+            return found
+        inner = python_function(value)
+        if inner is not value:
+            return upstream_kernel(value, inner)
         if isinstance(value, (*_PLAIN, dtypes.dtype, dtypes.pointer_type, ModuleType)):
             return value
         if isinstance(value, tuple):
@@ -95,6 +103,19 @@ class LtlFrontend:
 
     def runtime_assert(self, condition: Any, message: str) -> None:
         control.device_assert(condition, message)
+
+
+def upstream_kernel(wrapper: Any, function: Callable[..., Any]) -> Any:
+    """The kernel function for a function decorated by Triton: one for each, so that watches find it unchanged."""
+    from ltl.jit import JitFunction
+
+    made = _UPSTREAM.get(wrapper)
+    if made is None:
+        made = _UPSTREAM[wrapper] = JitFunction(function)
+    return made
+
+
+_UPSTREAM: Final[WeakKeyDictionary[Any, Any]] = WeakKeyDictionary()
 
 
 class StaticFunction:

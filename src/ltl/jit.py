@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, overload
 
@@ -14,6 +15,7 @@ from loom_core.trace.source import read_source
 from ltl.jit_errors import NotLaunched
 from ltl.signature import Spec, fill_arguments, ir_type, read_parameters, runtime_leaves
 from ltl.tracing import Traceable, constexpr_annotation, trace_kernel
+from ltl.upstream import python_function
 
 if TYPE_CHECKING:
     from loom_core.isa.machine import MachineConfig
@@ -40,6 +42,7 @@ class JitFunction:
         do_not_specialize: Sequence[Any] = (),
         machine: MachineConfig | None = None,
     ) -> None:
+        function = python_function(function)
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.traced = Traceable(function, read_source(function, source))
@@ -51,6 +54,9 @@ class JitFunction:
         self._matches: dict[Any, Any] = {}
         self._keys: dict[Any, tuple[Any, dict[Any, Any]]] = {}
         self._launchers: dict[Any, Callable[..., None]] = {}
+        # A grid written as a literal is one object, so most launches need no look-up.
+        self._last: tuple[Any, Callable[..., None]] = (object(), self.__call__)
+        self._lock = threading.RLock()
 
     # -- in kernels ----------------------------------------------------------------------------------------------------
 
@@ -65,13 +71,13 @@ class JitFunction:
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         """The launch over `grid`: one to three ints, or a function that gives them for a dict of the arguments."""
+        last, launcher = self._last
+        if grid is last:
+            return launcher
+        if isinstance(grid, list):
+            grid = tuple(grid)
         try:
-            found = self._launchers.get(grid)
-            return found if found is not None else self._launcher(grid)
-        except TypeError:
-            if not isinstance(grid, list):
-                raise
-            return self[tuple(grid)]
+            return self._launcher(grid)
         except LoomError as error:
             raise without_internal_frames(error) from None
 
@@ -81,11 +87,16 @@ class JitFunction:
         name = self.traced.name
         if callable(grid):
             return self._factory(grid, lambda arguments: read_grid(grid, name, lambda: arguments))
-        made = self._factory(grid, read_grid(grid, name, dict))
-        if len(self._launchers) >= _GRIDS_KEPT:
-            self._launchers.clear()
-        self._launchers[grid] = made
-        return made
+        # Grids of other types may be equal to grids of ints: (1.0,) and (True,).
+        key: Any = (grid, *map(type, grid)) if isinstance(grid, tuple) else (grid, type(grid))
+        found = self._launchers.get(key) if isinstance(grid, (tuple, int)) else None
+        if found is None:
+            found = self._factory(grid, read_grid(grid, name, dict))
+            if len(self._launchers) >= _GRIDS_KEPT:
+                self._launchers.clear()
+            self._launchers[key] = found
+        self._last = grid, found
+        return found
 
     @functools.cached_property
     def _factory(self) -> Callable[[Any, Any], Callable[..., None]]:
@@ -131,15 +142,16 @@ class JitFunction:
         from loom_core.isa.machine import L1
         from ltl.launch import Variant
 
-        found = self._variants.get(specs) if machine is None else None
-        if found is not None and found.current():
-            return found
-        names, types = self._ir_parameters(specs)
-        function, watches = trace_kernel(self.traced, names, types, lambda tiles: fill_arguments(specs, tiles))
-        made = Variant(specs, function, watches, machine or self.machine or L1, self.traced.name)
-        if machine is None:
-            self._variants[specs] = made
-        return made
+        with self._lock:
+            found = self._variants.get(specs) if machine is None else None
+            if found is not None and found.current():
+                return found
+            names, types = self._ir_parameters(specs)
+            function, watches = trace_kernel(self.traced, names, types, lambda tiles: fill_arguments(specs, tiles))
+            made = Variant(specs, function, watches, machine or self.machine or L1, self.traced.name)
+            if machine is None:
+                self._variants[specs] = made
+            return made
 
     def _ir_parameters(self, specs: Sequence[Spec]) -> tuple[list[str], list[Any]]:
         leaves = [leaf for p, spec in zip(self.parameters, specs, strict=True) for leaf in runtime_leaves(p.name, spec)]
@@ -150,19 +162,21 @@ class JitFunction:
         from ltl.fastpath import matcher, runner
 
         types = tuple(map(type, values))
-        if types not in self._keys:
-            runs: dict[Any, Any] = {}
-            made = matcher(self.parameters, types, runs, self.launch)
-            if made is None:
-                return
-            self._matches[types], key = made
-            self._keys[types] = key, runs
-        key, runs = self._keys[types]
-        call = key(None, None, *values)
-        known = runs.get(call)
-        if known is None or known.stamp != (variant, variant.changes):
-            runs[call] = runner(self.parameters, arguments, values, variant, self.launch)
-            runs[call].stamp = (variant, variant.changes)
+        with self._lock:
+            if types not in self._keys:
+                runs: dict[Any, Any] = {}
+                made = matcher(self.parameters, types, runs, self.launch)
+                if made is None:
+                    return
+                self._matches[types], key = made
+                self._keys[types] = key, runs
+            key, runs = self._keys[types]
+            call = key(None, None, *values)
+            known = runs.get(call)
+            if known is None or known.variant is not variant or known.changes != variant.changes:
+                made = runner(self.parameters, arguments, values, variant, self.launch)
+                made.variant, made.changes = variant, variant.changes
+                runs[call] = made
 
     # -- looking inside ------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -75,7 +75,7 @@ class Argument:
     leaves: list[ArrayView | bool | int | float] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False)
 class Variant:
     """A kernel for one tuple of specs: traced, and compiled with and without the assumption that outputs are apart."""
 
@@ -85,6 +85,8 @@ class Variant:
     machine: MachineConfig
     kernel_name: str
     changes: int = 0
+    _kernels: dict[bool, LoadedKernel] = field(default_factory=dict)
+    _compiling: threading.Lock = field(default_factory=threading.Lock)
 
     def current(self) -> bool:
         """Whether everything that the kernel read from outside is as it was when it was traced.
@@ -96,15 +98,21 @@ class Variant:
         self.changes += any(watch.value is not value for watch, value in zip(self.watches, before, strict=True))
         return current
 
-    @cached_property
+    @property
     def apart(self) -> LoadedKernel:
         """Compiled for arrays that do not overlap what is written."""
-        return LoadedKernel(self.compile({}))
+        return self._kernel(True)
 
-    @cached_property
+    @property
     def overlapping(self) -> LoadedKernel:
         """Compiled for arrays of which some may overlap."""
-        return LoadedKernel(self.compile({"assume_noalias": False}))
+        return self._kernel(False)
+
+    def _kernel(self, apart: bool) -> LoadedKernel:
+        with self._compiling:
+            if apart not in self._kernels:
+                self._kernels[apart] = LoadedKernel(self.compile({} if apart else {"assume_noalias": False}))
+            return self._kernels[apart]
 
     def compile(self, options: Mapping[str, Any]) -> LoomObject:
         """The object: from the cache on disk, or compiled and put there."""

@@ -1,7 +1,7 @@
 """Triton's rules for operands: lifting of numbers, promotion, broadcasting, casts.
 
 Numbers of Python (literals, constexprs) are weak: they take the dtype of a tile of the same or a higher kind
-(bool < unsigned < signed < float). Run-time scalars promote as tiles do.
+(bool < integer < float). Run-time scalars promote as tiles do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ltl.constant import constexpr
 from ltl.errors import MixedSigns, OutOfRange, ShapesDiffer, WrongDtype, WrongValue, fail, here
 from ltl.tensor import tensor
 
-_KINDS: Final = {"bool": 0, "uint": 1, "int": 2, "float": 3}
+_KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 _SMALLEST_NORMAL: Final = 2.0**-126
 _LARGEST: Final = (2 - 2.0**-23) * 2.0**127
 

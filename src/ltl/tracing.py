@@ -21,7 +21,7 @@ from loom_core.trace.hooks import Hooks
 from loom_core.trace.names import Watch, outside_namespace
 from loom_core.trace.rewrite import HOOKS, Rewritten, rewrite
 from loom_core.trace.source import FunctionSource
-from loom_core.trace.values import has_traced
+from loom_core.trace.values import has_traced, map_leaves
 from ltl.constant import constexpr
 from ltl.errors import WrongValue
 from ltl.frontend import FRONTEND
@@ -78,8 +78,7 @@ class Traceable:
             value = value.value
         if not static:
             return value
-        if isinstance(value, tensor) and value.known is not None:
-            return value.known
+        value = map_leaves(known_value, value)
         if has_traced(value):
             raise WrongValue(
                 trace.location(),
@@ -89,6 +88,11 @@ class Traceable:
                 expected="known when the kernel is compiled: it is declared constexpr",
             )
         return value
+
+
+def known_value(value: Any) -> Any:
+    """The number that a scalar is known to be; anything else as it is."""
+    return value.known if isinstance(value, tensor) and value.known is not None else value
 
 
 def constexpr_annotation(annotation: Any) -> bool:

@@ -51,9 +51,7 @@ def build(
     manifest: Mapping[str, Any] | None = None,
 ) -> LoomObject:
     """An object whose `buffers` f32 buffers are called b0, b1, ...; HALT is appended."""
-    args = tuple(
-        AbiArg(f"b{i}", "buffer", "f32", i + 1, read=True, written=i not in read_only) for i in range(buffers)
-    )
+    args = tuple(AbiArg(f"b{i}", "buffer", "f32", i + 1, read=True, written=i not in read_only) for i in range(buffers))
     words = [encode_program(program) for program in programs]
     return LoomObject(
         encode([*commands, command("halt")]),

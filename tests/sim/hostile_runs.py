@@ -1,7 +1,8 @@
 """A process that runs random, hostile but well-formed objects on memory between inaccessible pages.
 
-Started by test_hostile.py as `python -m tests.sim.hostile_runs SEED COUNT`: an access outside what is declared kills it. Prints
-how the runs ended. Every command is legal by the table; operands are drawn to be nearly right, just past an edge, or absurd.
+Started by test_hostile.py as `python -m tests.sim.hostile_runs SEED COUNT`: an access outside what is declared kills
+it. Prints how the runs ended. Every command is legal by the table; operands are drawn to be nearly right, just past an
+edge, or absurd.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from loom_core.isa.commands import COMMANDS
 from loom_core.isa.encoding import Command, Label, Operand, Reg, command
 from loom_core.isa.errors import InvalidCommand, InvalidProgram
 from loom_core.isa.machine import L1_MINI, MachineConfig
-from loom_core.isa.program import SceInstr, SceOperand, SceProgram, R, S, StreamSpec
+from loom_core.isa.program import R, S, SceInstr, SceOperand, SceProgram, StreamSpec
 from loom_core.isa.sce import ALL_SCE_OPS, SceOp
 from loom_sim import program as loading
 from loom_sim.errors import SimulatorError
@@ -131,7 +132,9 @@ def random_program(draw: Draw) -> SceProgram:
         sources = [source(wanted) for wanted in op.operands]
         instructions.append(SceInstr(op.mnemonic, target(op), *sources))
     if draw.chance(0.5):
-        op = draw.pick([op for op in ALL_SCE_OPS if op.mnemonic in ("reduce_sum.f32", "reduce_max.i32", "reduce_sum.i64")])
+        op = draw.pick(
+            [op for op in ALL_SCE_OPS if op.mnemonic in ("reduce_sum.f32", "reduce_max.i32", "reduce_sum.i64")]
+        )
         operand = source(op.operands[0])
         registers.append(op.result)
         result = R(len(registers) - 1)
@@ -142,7 +145,21 @@ def random_program(draw: Draw) -> SceProgram:
 
 
 _PROGRAM_OPS = frozenset(
-    "add.f32 exp.f32 select.f32 lt.f32 cast.f32.i64 cast.bool.i32 add.i32 mul.i64 div.i32 mov.8 mov.64 not.bool cast.i32.f32".split()
+    [
+        "add.f32",
+        "exp.f32",
+        "select.f32",
+        "lt.f32",
+        "cast.f32.i64",
+        "cast.bool.i32",
+        "add.i32",
+        "mul.i64",
+        "div.i32",
+        "mov.8",
+        "mov.64",
+        "not.bool",
+        "cast.i32.f32",
+    ]
 )
 
 
@@ -162,7 +179,9 @@ def program_operands(draw: Draw, program: SceProgram, rank: int) -> list[Operand
 
 
 def random_command(draw: Draw, programs: list[SceProgram]) -> Command:
-    mnemonic = draw.pick(("copy", "copy", "program", "program", "program", "pack", "matmul", "accfill", "accload", "lds", "sts", "mul"))
+    mnemonic = draw.pick(
+        ("copy", "copy", "program", "program", "program", "pack", "matmul", "accfill", "accload", "lds", "sts", "mul")
+    )
     if mnemonic == "copy":
         rank, log2 = int(draw.rng.integers(1, 6)), int(draw.rng.integers(0, 4))
         flags = {"ndim": rank, "log2_bytes": log2, "skip": int(draw.chance(0.3))}
@@ -183,8 +202,13 @@ def random_command(draw: Draw, programs: list[SceProgram]) -> Command:
         elif slot.role == "offset":
             operands.append(draw.operand(draw.pick((0, 256, draw.number()))))
         else:
-            operands.append(draw.operand(draw.size() if slot.name in ("m", "n", "k", "extent", "depth") else draw.number()))
-    more = {"pack": {"side": int(draw.chance(0.5)), "log2_bytes": 2}, "lds": {"log2_bytes": int(draw.rng.integers(0, 4))}}
+            operands.append(
+                draw.operand(draw.size() if slot.name in ("m", "n", "k", "extent", "depth") else draw.number())
+            )
+    more = {
+        "pack": {"side": int(draw.chance(0.5)), "log2_bytes": 2},
+        "lds": {"log2_bytes": int(draw.rng.integers(0, 4))},
+    }
     return command(mnemonic, *operands, flags=more.get(mnemonic, 0))
 
 

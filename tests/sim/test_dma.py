@@ -22,13 +22,16 @@ _SIZE = 4096
 _LEAST = -(1 << 63)
 
 
-def expected(source: Array, target: Array, start: tuple[int, int], dims: Sequence[Dim], itemsize: int, fill: int, skip: bool) -> Array:
+def expected(
+    source: Array, target: Array, start: tuple[int, int], dims: Sequence[Dim], itemsize: int, fill: int, skip: bool
+) -> Array:
     """`target` (bytes) after the copy, by its definition."""
     after = target.copy()
     filling = np.frombuffer((fill % (1 << 64)).to_bytes(8, "little"), np.uint8)[:itemsize]
     for index in itertools.product(*(range(dim[0]) for dim in dims)):
         from_, to = (
-            begin + sum(i * dim[side] for i, dim in zip(index, dims, strict=True)) for side, begin in zip((1, 2), start, strict=True)
+            begin + sum(i * dim[side] for i, dim in zip(index, dims, strict=True))
+            for side, begin in zip((1, 2), start, strict=True)
         )
         if all(dim[3] <= i < dim[4] for i, dim in zip(index, dims, strict=True)):
             after[to : to + itemsize] = source[from_ : from_ + itemsize]
@@ -37,7 +40,9 @@ def expected(source: Array, target: Array, start: tuple[int, int], dims: Sequenc
     return after
 
 
-def run_copy(source: Array, target: Array, start: tuple[int, int], dims: Sequence[Dim], itemsize: int = 4, **more: Any) -> Array:
+def run_copy(
+    source: Array, target: Array, start: tuple[int, int], dims: Sequence[Dim], itemsize: int = 4, **more: Any
+) -> Array:
     obj = build([copy((1, start[0]), (2, start[1]), dims, itemsize, **more)], buffers=2, read_only=[0])
     before, after = launch(obj, [source, target])
     assert (before == source).all()
@@ -84,7 +89,11 @@ def test_random_boxes(seed: int) -> None:
             dims.append((size, source_stride, target_stride, lo, hi))
         source, target, fill = random_bytes(rng), random_bytes(rng), int(rng.integers(_LEAST, (1 << 63) - 1))
         got = run_copy(source, target, (start[0], start[1]), dims, itemsize, fill=fill, skip=skip)
-        assert (got == expected(source, target, (start[0], start[1]), dims, itemsize, fill, skip)).all(), (dims, itemsize, skip)
+        assert (got == expected(source, target, (start[0], start[1]), dims, itemsize, fill, skip)).all(), (
+            dims,
+            itemsize,
+            skip,
+        )
 
 
 @pytest.mark.parametrize("itemsize", [1, 2, 4, 8])
@@ -130,7 +139,9 @@ def test_a_size_of_zero_or_less_does_nothing() -> None:
 def test_elements_that_are_not_valid_do_not_touch_the_source() -> None:
     target = np.arange(64, dtype=np.uint8)
     dims = [(16, 4, 4, 5, 5)]
-    assert (run_copy(np.zeros(4, np.uint8), target, (1 << 40, 0), dims, fill=0x01020304).view(np.uint32) == 0x01020304).all()
+    assert (
+        run_copy(np.zeros(4, np.uint8), target, (1 << 40, 0), dims, fill=0x01020304).view(np.uint32) == 0x01020304
+    ).all()
     assert (run_copy(np.zeros(4, np.uint8), target, (1 << 40, 1 << 40), dims, skip=True) == target).all()
     # A tile that hangs over both ends of its source.
     source = np.arange(10, dtype=np.int32)

@@ -181,7 +181,9 @@ def run_engine(op: SceOp, args: Sequence[Array], in_place: int | None = None) ->
 def same_bits(got: Array, expected: Array) -> None:
     expected = np.asarray(expected).astype(got.dtype)
     different = got.view(f"u{got.itemsize}") != expected.view(f"u{got.itemsize}")
-    assert not different.any(), f"at {np.flatnonzero(different)[:5]}: {got[different][:5]}, not {expected[different][:5]}"
+    assert not different.any(), (
+        f"at {np.flatnonzero(different)[:5]}: {got[different][:5]}, not {expected[different][:5]}"
+    )
 
 
 @pytest.mark.parametrize("op", _ELEMENTWISE, ids=lambda op: op.mnemonic)
@@ -229,8 +231,9 @@ def test_plain_moves_keep_every_bit() -> None:
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="looks for x86 vector registers")
 @pytest.mark.parametrize(
     "mnemonic",
-    ["add.f32", "fma.f32", "exp.f32", "sin.f32", "max.f32", "lt.f32", "select.f32", "div.f32", "add.i32", "mul.i32", "div.i32",
-     "shru.i32", "add.i64", "cast.f32.i32", "cast.f32.u8", "cast.i32.f32", "cast.bool.f32", "and.bool", "mov.16"],
+    ["add.f32", "fma.f32", "exp.f32", "sin.f32", "max.f32", "lt.f32", "select.f32", "div.f32", "add.i32", "mul.i32",
+     "div.i32", "shru.i32", "add.i64", "cast.f32.i32", "cast.f32.u8", "cast.i32.f32", "cast.bool.f32", "and.bool",
+     "mov.16"],
 )  # fmt: skip
 def test_loops_are_vectorised(mnemonic: str) -> None:
     op = SCE_OPS[mnemonic]

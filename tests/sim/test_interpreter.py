@@ -30,7 +30,26 @@ from tests.sim.harness import Buffer, build, launch, prepared
 
 _INT64 = 1 << 64
 _LEAST = -(1 << 63)
-_EDGES = [0, 1, -1, 2, -2, 7, -7, 63, 64, 65, -64, 255, 1 << 31, -(1 << 31), (1 << 63) - 1, _LEAST, _LEAST + 1, 0x123456789ABCDEF]
+_EDGES = [
+    0,
+    1,
+    -1,
+    2,
+    -2,
+    7,
+    -7,
+    63,
+    64,
+    65,
+    -64,
+    255,
+    1 << 31,
+    -(1 << 31),
+    (1 << 63) - 1,
+    _LEAST,
+    _LEAST + 1,
+    0x123456789ABCDEF,
+]
 
 
 def wrap(value: int) -> int:
@@ -70,7 +89,9 @@ _MEANING: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def results_of(commands: Sequence[Command | Label], register: int, count: int = 1, start: dict[int, int] | None = None) -> list[int]:
+def results_of(
+    commands: Sequence[Command | Label], register: int, count: int = 1, start: dict[int, int] | None = None
+) -> list[int]:
     """Values of `count` registers from `register` on, after the commands."""
     stores = [command("sts", 1, 8 * i, Reg(register + i), flags={"log2_bytes": 3}) for i in range(count)]
     (after,) = launch(build([*commands, *stores], buffers=1), [np.zeros(count, np.int64)], start)
@@ -233,7 +254,11 @@ def test_narrow_stores_leave_their_neighbours() -> None:
 def test_scalar_accesses_are_bounds_checked(mnemonic: str, offset: int) -> None:
     operands = (10, 1, Reg(3)) if mnemonic == "lds" else (1, Reg(3), 0)
     with pytest.raises(OutOfBounds, match=r"buffer 'b0', which holds bytes 0 to 63"):
-        launch(build([command(mnemonic, *operands, flags={"log2_bytes": 2})], buffers=1), [np.zeros(64, np.uint8)], {3: offset})
+        launch(
+            build([command(mnemonic, *operands, flags={"log2_bytes": 2})], buffers=1),
+            [np.zeros(64, np.uint8)],
+            {3: offset},
+        )
 
 
 @pytest.mark.parametrize("space", [2, -1, 1 << 40, _LEAST])
@@ -253,16 +278,21 @@ def test_undeclared_writes_are_faults() -> None:
 
 
 def test_constants_are_a_space() -> None:
-    commands = [command("lds", 10, 2, 1, flags={"log2_bytes": 0}), command("sts", 1, 0, Reg(10), flags={"log2_bytes": 3})]
+    commands = [
+        command("lds", 10, 2, 1, flags={"log2_bytes": 0}),
+        command("sts", 1, 0, Reg(10), flags={"log2_bytes": 3}),
+    ]
     (after,) = launch(build(commands, buffers=1, constants=bytes([3, 200, 5])), [np.zeros(1, np.int64)])
     assert after.tolist() == [200]
 
 
 def test_registers_start_as_given_and_zero_else() -> None:
-    program = loom_sim.load(build([command("sts", 1, 0, Reg(3), flags={"log2_bytes": 3}), command("mov", 3, 5)], buffers=1))
+    program = loom_sim.load(
+        build([command("sts", 1, 0, Reg(3), flags={"log2_bytes": 3}), command("mov", 3, 5)], buffers=1)
+    )
     out = Buffer(np.zeros(1, np.int64))
     for given, seen in (({3: 7}, 7), ({}, 0), ({3: (1 << 64) - 1}, -1), ([0, 0, 0, 4], 4)):
-        program.run([out.binding], given)  # type: ignore[arg-type]
+        program.run([out.binding], given)
         assert out.array[0] == seen
 
 
@@ -293,7 +323,9 @@ def test_every_command_has_an_engine_or_is_scalar() -> None:
 
 def endless() -> LoomObject:
     end = Label()
-    return build([command("loop", 10, 0, 1 << 62, 1, end), command("add", 11, Reg(11), Reg(10)), command("endloop"), end])
+    return build(
+        [command("loop", 10, 0, 1 << 62, 1, end), command("add", 11, Reg(11), Reg(10)), command("endloop"), end]
+    )
 
 
 def test_a_run_can_be_given_up_by_count() -> None:

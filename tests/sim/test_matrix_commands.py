@@ -21,7 +21,9 @@ Array = NDArray[Any]
 _A, _B, _ACC, _OUT = 0, 64 << 10, 128 << 10, 192 << 10
 
 
-def pack(side: str, source: tuple[Any, Any], target: Any, extent: Any, depth: Any, strides: tuple[Any, Any], **more: Any) -> Command:
+def pack(
+    side: str, source: tuple[Any, Any], target: Any, extent: Any, depth: Any, strides: tuple[Any, Any], **more: Any
+) -> Command:
     """PACK with its valid box (by default all) and fill."""
     box = more.get("box", (0, extent, 0, depth))
     operands = (*source, target, extent, depth, *strides, *box, more.get("fill", 0))
@@ -37,7 +39,9 @@ def product(a: Array, b: Array, commands: list[Command], out: Array) -> Array:
     return launch(build(commands, buffers=3), [a, b, out])[2]
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (5, 7, 3), (24, 32, 128), (25, 33, 129), (40, 64, 200), (64, 30, 130)])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(1, 1, 1), (5, 7, 3), (24, 32, 128), (25, 33, 129), (40, 64, 200), (64, 30, 130)]
+)
 def test_pack_and_multiply(m: int, n: int, k: int) -> None:
     rng = np.random.default_rng(m * n * k)
     a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
@@ -67,7 +71,10 @@ def test_transposed_operands_and_a_loaded_accumulator() -> None:
         drain(m, n),
     ]
     got = product(a, b, commands, start).reshape(m, n)
-    assert got.tobytes() == dot32(np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), np.ascontiguousarray(start.T)).tobytes()
+    assert (
+        got.tobytes()
+        == dot32(np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), np.ascontiguousarray(start.T)).tobytes()
+    )
 
 
 def test_elements_outside_the_valid_box_are_filled_and_not_read() -> None:

@@ -111,7 +111,9 @@ def test_threads_share_a_program() -> None:
 
 def test_the_interpreter_lock_is_free_while_commands_run() -> None:
     end = Label()
-    slow = build([command("loop", 10, 0, 30_000_000, 1, end), command("add", 11, Reg(11), Reg(10)), command("endloop"), end])
+    slow = build(
+        [command("loop", 10, 0, 30_000_000, 1, end), command("add", 11, Reg(11), Reg(10)), command("endloop"), end]
+    )
     program, ticks, done = loom_sim.load(slow), 0, threading.Event()
     program.run([])  # engines are there
 
@@ -239,13 +241,18 @@ def test_only_engines_that_the_object_names_are_made(monkeypatch: pytest.MonkeyP
 
 def run_process(code: str) -> str:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(_ROOT / "src"), str(_ROOT)))}
-    finished = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    finished = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.strip()
 
 
 def test_importing_the_package_is_cheap() -> None:
-    assert run_process("import sys, loom_sim; print(any(m in sys.modules for m in ('numba', 'numpy', 'llvmlite')))") == "False"
+    assert (
+        run_process("import sys, loom_sim; print(any(m in sys.modules for m in ('numba', 'numpy', 'llvmlite')))")
+        == "False"
+    )
 
 
 def test_a_second_process_compiles_nothing() -> None:

@@ -77,7 +77,9 @@ def test_a_sum_that_is_nan_is_canonical() -> None:
 def test_float_extremes_in_both_forms(length: int) -> None:
     rng = np.random.default_rng(length)
     special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3.0e38], np.float32)
-    x = np.where(rng.random((40, length)) < 0.3, special[rng.integers(0, 8, (40, length))], rng.standard_normal((40, length)))
+    x = np.where(
+        rng.random((40, length)) < 0.3, special[rng.integers(0, 8, (40, length))], rng.standard_normal((40, length))
+    )
     x = x.astype(np.float32)
     x[:10] = np.nan_to_num(x[:10], nan=2.0)
     x[10:13] = np.nan

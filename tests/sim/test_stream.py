@@ -88,7 +88,10 @@ def expected(case: Case, memory: Array) -> Array:
     kept = len(sizes) - case.fold
     after = memory.copy()
     tail_loads = {
-        operand.number for instr in program.instructions[info.tail_start :] for operand in instr.operands if isinstance(operand, S)
+        operand.number
+        for instr in program.instructions[info.tail_start :]
+        for operand in instr.operands
+        if isinstance(operand, S)
     }
     streams: list[Any] = []
     for number, (spec, (base, *strides)) in enumerate(zip(program.streams, case.streams, strict=True)):
@@ -96,7 +99,10 @@ def expected(case: Case, memory: Array) -> Array:
         in_tail = info.reduced_stores[number] or (spec.kind == "load" and number in tail_loads)
         dims = kept if in_tail else len(sizes)
         places = np.array(
-            [base + sum(i * s for i, s in zip(index, strides, strict=False)) for index in itertools.product(*map(range, sizes[:dims]))],
+            [
+                base + sum(i * s for i, s in zip(index, strides, strict=False))
+                for index in itertools.product(*map(range, sizes[:dims]))
+            ],
             np.int64,
         )
         if spec.kind == "load":
@@ -275,7 +281,9 @@ def test_the_tail_runs_once_a_row(sizes: tuple[int, int]) -> None:
     rows, row = sizes
     streams = ((0, row * 4, 4), (40000, 4, 0), (two, 0, 0), (45000, 8, 0), (56000, 4, 0))
     check(Case(program, (rows, row), streams, fold=1))
-    check(Case(program, (rows, row), ((0, row * 4, 4), (40000, 0, 0), (two, 0, 0), (45000, 4, 0), (56000, 8, 0)), fold=1))
+    check(
+        Case(program, (rows, row), ((0, row * 4, 4), (40000, 0, 0), (two, 0, 0), (45000, 4, 0), (56000, 8, 0)), fold=1)
+    )
 
 
 @pytest.mark.parametrize("row", [4097, 8192, 9000])
@@ -294,13 +302,19 @@ def test_rows_longer_than_a_block(row: int) -> None:
     memory = memory_of_floats(1, 200 << 10)
     streams = ((0, row * 4, 4), (0, 0, 0), (80000, row * 4, 4), (160000, 4, 0), (161000, 4, 0))
     check(Case(program, (2, row), streams, fold=1), memory)
-    check(Case(program, (1, row), ((4, 0, 8), (0, 0, 4), (80000, 0, 4), (160000, 4, 0), (161000, 4, 0)), fold=1), memory)
+    check(
+        Case(program, (1, row), ((4, 0, 8), (0, 0, 4), (80000, 0, 4), (160000, 4, 0), (161000, 4, 0)), fold=1), memory
+    )
 
 
 def test_a_reduction_may_leave_its_result_in_its_operand() -> None:
     program = SceProgram(
         (load(), store()),
-        (SceInstr("add.f32", R(0), S(0), S(0)), SceInstr("reduce_sum.f32", R(0), R(0)), SceInstr("mov.f32", S(1), R(0))),
+        (
+            SceInstr("add.f32", R(0), S(0), S(0)),
+            SceInstr("reduce_sum.f32", R(0), R(0)),
+            SceInstr("mov.f32", S(1), R(0)),
+        ),
         1,
     )
     for sizes in ((1, 9000), (3, 3000), (20, 100), (9, 1)):
@@ -357,7 +371,12 @@ def random_case(rng: np.random.Generator, sizes: tuple[int, ...], fold: int) -> 
         return values + [0] * (len(sizes) - len(values))
 
     body_store = (20000, *strides(sizes, 4, injective=True))
-    streams = [(0, *strides(sizes, 4, False)), (4, *strides(sizes, 4, False)), (int(rng.integers(0, 99)), *[1] * len(sizes)), body_store]
+    streams = [
+        (0, *strides(sizes, 4, False)),
+        (4, *strides(sizes, 4, False)),
+        (int(rng.integers(0, 99)), *[1] * len(sizes)),
+        body_store,
+    ]
     specs = [load(), load(), StreamSpec("iota", "i32"), store()]
     instructions = [
         SceInstr("add.f32", R(0), S(0), S(1)),
@@ -398,7 +417,7 @@ def test_no_elements_nothing_happens() -> None:
 def test_streams_outside_sram_are_faults(sizes: tuple[int, ...], stream: tuple[int, ...], position: int) -> None:
     streams = [(0, *[0] * len(sizes)), (0, *[0] * len(sizes)), (8192, *[0] * len(sizes))]
     streams[position] = stream
-    with pytest.raises(OutOfBounds, match="program touches bytes .* of SRAM"):
+    with pytest.raises(OutOfBounds, match=r"program touches bytes .* of SRAM"):
         launch(build([command("mov", 5, 1), sce(0, sizes, streams)], [ADD]))
 
 

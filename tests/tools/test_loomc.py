@@ -134,6 +134,48 @@ def test_run_without_arguments(object_file: Path) -> None:
     assert "error[LOOM-K103]: no value for argument x (buffer of f32)" in result.stderr
 
 
+ARGUMENTS = (
+    "--arg",
+    f"x=f32[{4 * BLOCK}]",
+    "--arg",
+    f"y=f32[{4 * BLOCK}]",
+    "--arg",
+    f"n={4 * BLOCK}",
+    "--arg",
+    "factor=2",
+)
+
+
+def test_profile(object_file: Path) -> None:
+    result = loomc("profile", object_file, *ARGUMENTS, "--grid", "4")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "on one core of l1-mini" in result.stdout
+    assert "bound by HBM bandwidth" in result.stdout
+    assert "scale.py:7" in result.stdout
+
+
+def test_profile_json(object_file: Path) -> None:
+    result = loomc("profile", "--object-file", object_file, *ARGUMENTS, "--grid", "4", "--json")
+    values = json.loads(result.stdout)
+    assert values["hbm_bytes"] == 2 * 4 * BLOCK * 4
+    assert values["stream_operations"] == 4 * BLOCK
+    assert values["queues"]["DMA0"]["commands"] == 8
+    assert values["roofline"]["bound"] == "HBM bandwidth"
+    assert 0 < values["roofline"]["reached"] <= 1
+    for queue, use in values["queues"].items():
+        assert use["busy"] + use["waiting"] + use["empty"] == values["cycles"]
+        lines = [line for line in values["lines"] if line["queue"] == queue]
+        if lines:
+            assert sum(line["busy"] for line in lines) == use["busy"]
+            assert sum(line["waiting"] for line in lines) == use["waiting"]
+    assert values["events_seen"] == values["events_total"] == 12
+
+
+def test_profile_says_what_its_lines_cover(object_file: Path) -> None:
+    result = loomc("profile", object_file, *ARGUMENTS, "--grid", "4", "--events", "5")
+    assert "where the queues are (first 5 of 12):" in result.stdout
+
+
 def test_version_and_help() -> None:
     assert loomc("--version").stdout.startswith("loomc, version ")
     assert loomc("--help").exit_code == 0

@@ -22,8 +22,9 @@ from loom_core.ops.references import (
     shift_left,
     shift_right,
 )
-from loom_core.reference import arith, elementary
+from loom_core.reference import arith
 from loom_core.reference.cast import cast
+from loom_core.reference.elementary import REFERENCE_F32
 
 _COMPARE = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 COMPARISONS = tuple(_COMPARE)
@@ -233,70 +234,70 @@ class Exp(FloatUnary):
     """e to the power x."""
 
     name = "exp"
-    ref = by_kind(elementary.exp)
+    ref = by_kind(REFERENCE_F32["exp"])
 
 
 class Exp2(FloatUnary):
     """2 to the power x."""
 
     name = "exp2"
-    ref = by_kind(elementary.exp2)
+    ref = by_kind(REFERENCE_F32["exp2"])
 
 
 class Log(FloatUnary):
     """Natural logarithm."""
 
     name = "log"
-    ref = by_kind(elementary.log)
+    ref = by_kind(REFERENCE_F32["log"])
 
 
 class Log2(FloatUnary):
     """Logarithm to base 2."""
 
     name = "log2"
-    ref = by_kind(elementary.log2)
+    ref = by_kind(REFERENCE_F32["log2"])
 
 
 class Tanh(FloatUnary):
     """Hyperbolic tangent."""
 
     name = "tanh"
-    ref = by_kind(elementary.tanh)
+    ref = by_kind(REFERENCE_F32["tanh"])
 
 
 class Sigmoid(FloatUnary):
     """1 / (1 + exp(-x))."""
 
     name = "sigmoid"
-    ref = by_kind(elementary.sigmoid)
+    ref = by_kind(REFERENCE_F32["sigmoid"])
 
 
 class Erf(FloatUnary):
     """Error function."""
 
     name = "erf"
-    ref = by_kind(elementary.erf)
+    ref = by_kind(REFERENCE_F32["erf"])
 
 
 class Gelu(FloatUnary):
     """x times the normal distribution function of x, accurate in the negative tail."""
 
     name = "gelu"
-    ref = by_kind(elementary.gelu)
+    ref = by_kind(REFERENCE_F32["gelu"])
 
 
 class Sin(FloatUnary):
     """Sine of x radians."""
 
     name = "sin"
-    ref = by_kind(elementary.sin)
+    ref = by_kind(REFERENCE_F32["sin"])
 
 
 class Cos(FloatUnary):
     """Cosine of x radians."""
 
     name = "cos"
-    ref = by_kind(elementary.cos)
+    ref = by_kind(REFERENCE_F32["cos"])
 
 
 class Floor(FloatUnary):

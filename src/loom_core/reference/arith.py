@@ -25,9 +25,11 @@ CANONICAL_NAN_BITS64 = 0x7FF8000000000000
 _NAN32 = np.uint32(CANONICAL_NAN_BITS32).view(np.float32)
 _NAN64 = np.uint64(CANONICAL_NAN_BITS64).view(np.float64)
 
-# Between these magnitudes (and for zeros) the error-free products and sums of `fma64` neither overflow nor lose bits.
-_SAFE_LOW = 2.0**-480
-_SAFE_HIGH = 2.0**480
+# With operands below the first and a product between the others, the error-free steps of `fma64` neither overflow nor
+# lose bits.
+_OPERAND_HIGH = 2.0**990
+_PRODUCT_LOW = 2.0**-960
+_PRODUCT_HIGH = 2.0**1000
 _VELTKAMP = 2.0**27 + 1.0
 
 
@@ -37,7 +39,7 @@ def _quiet() -> Any:
 
 def f32(x: ArrayLike) -> Float32s:
     """`x` as a float32 array; arrays must hold float32 or narrower floats, Python numbers are rounded."""
-    if isinstance(x, int | float) and not isinstance(x, np.generic):
+    if type(x) in (int, float):
         return np.asarray(x, np.float32)
     array = np.asarray(x)
     if array.dtype == np.float64 or array.dtype.kind not in "fb":
@@ -119,12 +121,11 @@ def fma64(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Float64s:
         w, w_low = _two_sum(t_low, v_low)
         result = v + _round_to_odd(w, w_low)
         plain = a64 * b64 + c64
-    safe = np.ones(result.shape, np.bool_)
-    for x in (a64, b64, c64):
-        magnitude = np.abs(x)
-        safe &= (magnitude == 0) | ((magnitude > _SAFE_LOW) & (magnitude < _SAFE_HIGH))
-    # With a zero factor or a value that is not finite nothing is fused, and the plain sum has the right sign of zero.
-    trivial = ~np.isfinite(a64) | ~np.isfinite(b64) | ~np.isfinite(c64) | (a64 == 0) | (b64 == 0)
+        # With a zero factor or a value that is not finite nothing is fused; the plain sum has the right sign of zero.
+        trivial = ~np.isfinite(a64 * 0.0 + b64 * 0.0 + c64 * 0.0) | (a64 == 0) | (b64 == 0)
+        largest = np.maximum(np.maximum(np.abs(a64), np.abs(b64)), np.abs(c64))
+        magnitude = np.abs(high)
+        safe = (largest < _OPERAND_HIGH) & (magnitude > _PRODUCT_LOW) & (magnitude < _PRODUCT_HIGH)
     result = np.where(trivial, plain, result)
     flat = result.ravel()
     for index in np.flatnonzero(~safe & ~trivial):
@@ -204,6 +205,25 @@ def trunc32(x: ArrayLike) -> Float32s:
     """x without its fraction."""
     with _quiet():
         return canonical32(np.trunc(f32(x)))
+
+
+def round32(x: ArrayLike) -> Float32s:
+    """Nearest integral value, ties away from zero."""
+    value = f32(x)
+    with _quiet():
+        fraction, whole = np.modf(value)
+    up = np.where(np.abs(fraction) >= 0.5, np.copysign(np.float32(1), value), np.float32(0))
+    return canonical32(np.copysign(whole + up, value))
+
+
+def copysign32(x: ArrayLike, y: ArrayLike) -> Float32s:
+    """The magnitude of x with the sign bit of y."""
+    return canonical32(np.copysign(f32(x), f32(y)))
+
+
+def nextafter32(x: ArrayLike, y: ArrayLike) -> Float32s:
+    """The float next to x in the direction of y."""
+    return canonical32(np.nextafter(f32(x), f32(y)))
 
 
 def isnan32(x: ArrayLike) -> Bools:

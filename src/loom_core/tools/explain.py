@@ -5,6 +5,7 @@ Registers are shown by what they hold (`registers.py`).
 
 from __future__ import annotations
 
+import re
 import struct
 from bisect import bisect_right
 from collections import Counter
@@ -13,11 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from loom_core.isa.commands import SPACE_SRAM, Queue
-from loom_core.isa.encoding import Command, Label, Reg, decode_at, operand_layout
+from loom_core.isa.encoding import Command, Operand, decode_at, operand_layout
 from loom_core.isa.program import decode_program
 from loom_core.objfile import LoomObject, SourceEntry
 from loom_core.tools.console import byte_count
-from loom_core.tools.registers import RegisterNames
+from loom_core.tools.registers import RegisterNames, grouped
+
+_CONDITIONAL: Final = re.compile(r"\((?P<condition>[^()]*(?:\(.*\))?[^()]* <=? .*)\) \* (?P<size>\d+)")
 
 
 @dataclass(frozen=True)
@@ -126,14 +129,24 @@ class _Words:
         self.spaces |= {argument.slot: argument.name for argument in subject.abi.buffers}
         self.operand = self.registers.text
 
-    def space(self, operand: int | Reg | Label) -> str:
+    def space(self, operand: Operand) -> str:
         if isinstance(operand, int):
             return self.spaces.get(operand, f"space {operand}")
         return f"space {self.operand(operand)}"
 
-    def extent(self, sizes: Sequence[int | Reg | Label]) -> str:
-        texts = (self.operand(size) for size in sizes)
-        return " x ".join(f"({text})" if " " in text else text for text in texts)
+    def extent(self, sizes: Sequence[Operand]) -> str:
+        return " x ".join(grouped(self.operand(size)) for size in sizes)
+
+    def elements(self, sizes: Sequence[Operand], kind: str = "elements") -> str:
+        """`64 x 32 elements`, and under which condition: a size of `(i < n) * 64` means 64 of them if i < n."""
+        texts, conditions = [], []
+        for size in map(self.operand, sizes):
+            conditional = _CONDITIONAL.fullmatch(size)
+            if conditional is not None:
+                conditions.append(conditional["condition"])
+            texts.append(grouped(size) if conditional is None else conditional["size"])
+        when = f" if {' and '.join(conditions)}" if conditions else ""
+        return f"{' x '.join(texts)} {kind}{when}"
 
     def source(self, word: int) -> str:
         index = bisect_right(self.source_words, word) - 1
@@ -151,11 +164,11 @@ class _Words:
         return Step(at, queue, text, self.source(at), moved, flops)
 
 
-_Named = dict[str, int | Reg | Label]
+_Named = dict[str, Operand]
 _Described = tuple[str, int | None, int | None]
 
 
-def _product(values: Sequence[int | Reg | Label], factor: int = 1) -> int | None:
+def _product(values: Sequence[Operand], factor: int = 1) -> int | None:
     for value in values:
         if not isinstance(value, int):
             return None
@@ -168,7 +181,7 @@ def _copy(words: _Words, command: Command, named: _Named) -> _Described:
     sizes = [named[f"size{d}"] for d in range(ndim)]
     boxes = [(named[f"lo{d}"], named[f"hi{d}"], size) for d, size in enumerate(sizes)]
     text = f"copy {words.space(named['src_space'])} to {words.space(named['dst_space'])}: "
-    text += f"{words.extent(sizes)} elements of {byte_count(element)}"
+    text += words.elements(sizes, f"elements of {byte_count(element)}")
     if any((lo, hi) != (0, size) for lo, hi, size in boxes):
         text += ", outside the bounds " + ("nothing" if command.flag("skip") else "filled")
     return text, _product(sizes, element), None
@@ -177,7 +190,7 @@ def _copy(words: _Words, command: Command, named: _Named) -> _Described:
 def _pack(words: _Words, command: Command, named: _Named) -> _Described:
     sizes = [named["extent"], named["depth"]]
     side = "left" if command.flag("side") == 0 else "right"
-    text = f"pack {words.space(named['src_space'])} as {side} operand: {words.extent(sizes)} elements"
+    text = f"pack {words.space(named['src_space'])} as {side} operand: {words.elements(sizes)}"
     return text, _product(sizes, 1 << command.flag("log2_bytes")), None
 
 

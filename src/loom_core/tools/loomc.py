@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -23,6 +23,9 @@ from loom_core.objfile.errors import NotAnObject
 from loom_core.tools.console import byte_count, show_table
 from loom_core.tools.diagnostics import BadUsage, UnreadableFile
 from loom_core.tools.file_kinds import identify
+
+if TYPE_CHECKING:
+    from loom_core.tools.profile import Profile
 
 FINDINGS: Final = 1
 BAD_USAGE: Final = 2
@@ -134,6 +137,16 @@ def manifest(file: Path, as_json: bool) -> None:
     show_table(("section", "bytes"), list(described["sections"].items()))
     show_arguments(found)
     for key, value in sorted(found.manifest.items()):
+        show_entry(key, value)
+
+
+def show_entry(key: str, value: Any) -> None:
+    """Print one entry of a manifest: a list of records as a table, all else on one line."""
+    records = value if isinstance(value, list) and all(isinstance(row, dict) for row in value) else []
+    columns = dict.fromkeys(column for row in records for column in row)
+    if columns:
+        show_table(tuple(columns), [[row.get(column, "") for column in columns] for row in records], title=f"{key}:")
+    else:
         click.echo(f"{key}: {value if isinstance(value, str | int | float) else json.dumps(value, sort_keys=True)}")
 
 
@@ -236,6 +249,61 @@ def run(file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str, outp
     else:
         for name, array in written.items():
             click.echo(f"{name} {array.dtype}{list(array.shape)}\n{array}")
+
+
+@main.command()
+@_object_file
+@_launch_options
+@click.option("--events", default=100_000, show_default=True, help="Queued commands that the table of lines covers.")
+@click.option("--lines", "shown", default=12, show_default=True, help="Rows of the table of lines.")
+@_JSON
+def profile(
+    file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str, events: int, shown: int, as_json: bool
+) -> None:
+    """Run an object under the cycle model: cycles of each engine, roofline, stalls."""
+    from loom_core.tools.arguments import parse_grid, prepare, read_arrays
+    from loom_core.tools.profile import profile_of
+
+    found = load_object(file)
+    launch = prepare(found.abi, read_arrays(inputs) if inputs else {}, typed, parse_grid(grid))
+    from loom_sim import load  # only now: it brings the JIT compiler
+
+    program = load(found)
+    result = profile_of(program, program.trace(launch.bindings, launch.registers, max_events=events))
+    if as_json:
+        _print_json(result.as_dict())
+    else:
+        show_profile(result, shown)
+
+
+def show_profile(result: Profile, shown: int) -> None:
+    """Print a profile: totals, queues, roofline, and the `shown` lines that cost the most."""
+    trace = result.trace
+    click.echo(
+        f"{trace.cycles} cycles ({result.microseconds:.3g} us) on one core of {trace.machine} ({trace.machine_digest})"
+    )
+    whole = max(trace.cycles, 1)
+    rows = [
+        (name, use.commands, use.busy, *(f"{part / whole:.1%}" for part in (use.busy, use.waiting, use.empty)))
+        for name, use in trace.queues.items()
+        if use.commands
+    ]
+    show_table(("queue", "commands", "busy cycles", "busy", "waits for a token", "empty"), rows)
+    click.echo()
+    roofs = [
+        (limit.name, limit.amount, f"{limit.unit} at {limit.rate:g} a cycle", round(limit.cycles))
+        for limit in result.limits
+    ]
+    show_table(("limit", "amount", "rate", "cycles at least"), roofs)
+    reached = result.bound.cycles / whole
+    intensity = "" if result.intensity is None else f"; {result.intensity:.3g} matrix flops a byte of HBM traffic"
+    click.echo(f"bound by {result.bound.name}: the run is at {reached:.1%} of that limit{intensity}")
+    click.echo()
+    covered = "" if trace.events_total <= len(trace.events) else f" (first {len(trace.events)} of {trace.events_total})"
+    lines = [(use.source, use.queue, use.what, use.commands, use.busy, use.waiting) for use in result.lines[:shown]]
+    show_table(
+        ("line", "queue", "command", "commands", "busy", "waiting"), lines, title=f"where the queues are{covered}:"
+    )
 
 
 if __name__ == "__main__":

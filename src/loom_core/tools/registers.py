@@ -1,4 +1,4 @@
-"""What the registers of a command stream hold, as text: the grid, an argument, a loop's variable, an expression of those.
+"""What the registers of a stream hold, as text: the grid, an argument, a loop's variable, an expression of them.
 
 A register is followed from the command that writes it: where a loop or a branch makes more than one value possible, it
 is shown as itself (`r7`) again.
@@ -34,7 +34,7 @@ class RegisterNames:
         self._writes = [(at, register) for at, c in commands.items() if (register := _written(c)) is not None]
         self._variables = _loop_variables(subject, commands)
         # word index -> registers that are no longer known from that command on
-        self._forgotten: dict[int, set[int]] = defaultdict(set)
+        self._forgotten: dict[int, set[int | None]] = defaultdict(set)
 
     def step(self, at: int, command: Command) -> None:
         """Take note of what the command at word `at` does to the registers; call it before asking for its operands.
@@ -56,13 +56,11 @@ class RegisterNames:
         register = _written(command)
         if register is None:
             return
-        if command.mnemonic == "loop":
-            self._held[register] = self._variables[at]
-            return
-        expression = self._expression(command)
-        if expression is None or len(expression) > _LONGEST_EXPRESSION:
-            self._held.pop(register, None)
-        else:
+        expression = self._variables[at] if command.mnemonic == "loop" else self._expression(command)
+        self._forget({register})
+        # An expression that names the register itself speaks of the value that is gone now.
+        named = expression is not None and re.search(rf"\br{register}\b", expression)
+        if expression is not None and not named and len(expression) <= _LONGEST_EXPRESSION:
             self._held[register] = expression
 
     def variable(self, at: int) -> str:
@@ -84,21 +82,34 @@ class RegisterNames:
         symbol = _INFIX.get(command.mnemonic)
         if symbol is None:
             return f"{command.mnemonic}({', '.join(parts)})"
-        left, right = (f"({part})" if " " in part else part for part in parts)
+        left, right = map(grouped, parts)
         return _simplified(left, symbol, right)
 
-    def _forget(self, registers: set[int]) -> None:
-        for register in registers:
-            self._held.pop(register, None)
+    def _forget(self, registers: set[int | None]) -> None:
+        """Registers whose value changes: with them goes every expression that names them as `r7`."""
+        if not registers:
+            return
+        gone = re.compile(rf"\br({'|'.join(map(str, registers))})\b")
+        self._held = {r: text for r, text in self._held.items() if r not in registers and not gone.search(text)}
 
-    def _written_between(self, first: int, end: int) -> set[int]:
+    def _written_between(self, first: int, end: int) -> set[int | None]:
         start = bisect_left(self._writes, (first, -1))
         stop = bisect_left(self._writes, (end, -1))
         return {register for _, register in self._writes[start:stop]}
 
 
+def grouped(text: str) -> str:
+    """An expression as part of a larger one: in parentheses if a space stands outside all of its own."""
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == " " and depth == 0:
+            return f"({text})"
+    return text
+
+
 def _simplified(left: str, symbol: str, right: str) -> str:
-    """`left symbol right`, without what changes nothing, and constants folded where plain arithmetic is exact."""
+    """`left symbol right`, without what changes nothing: 1 * x, x + 0 and the like."""
     if symbol == "*" and left == "1":
         return right
     if (symbol == "*" and right == "1") or (symbol in "+-" and right == "0"):

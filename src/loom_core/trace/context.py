@@ -185,8 +185,9 @@ class Trace:
         # repr tells -0.0 from 0.0 and makes NaNs equal; the class tells 1 from True and 1.0.
         key = (type, exact.__class__.__name__, repr(exact))
         for scope in reversed(self._constants):
-            if key in scope:
-                return scope[key]
+            found: Value | None = scope.get(key)
+            if found is not None:
+                return found
         made = self.builder.create_op(Constant, value=exact, type=type).result
         self._constants[-1][key] = made
         return made

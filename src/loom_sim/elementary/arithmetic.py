@@ -12,6 +12,7 @@ from loom_sim.bits import (
     bits32,
     canonical32,
     ceil32,
+    copysign32,
     div32,
     float32_from_bits,
     floor32,
@@ -21,8 +22,9 @@ from loom_sim.bits import (
     sqrt32,
     trunc32,
 )
-from loom_sim.elementary.numbers import ONE
+from loom_sim.elementary.numbers import HALF, ONE, ZERO
 
+_SIGN_BIT = np.int32(-(2**31))
 _INFINITY_BITS = np.uint32(0x7F800000)
 _NEGATIVE_ZERO_BITS = np.uint32(0x80000000)
 
@@ -70,6 +72,31 @@ def rintf(x: Float32) -> Float32:
 def truncf(x: Float32) -> Float32:
     """f32 -> f32: x without its fraction, sign kept."""
     return canonical32(trunc32(x))
+
+
+@scalar
+def roundf(x: Float32) -> Float32:
+    """f32 -> f32: nearest integral value, ties away from zero, sign kept."""
+    whole = trunc32(x)
+    away = abs32(x - whole) >= HALF
+    return canonical32(copysign32(select(away, abs32(whole) + ONE, whole), x))
+
+
+@scalar
+def copysignf(magnitude: Float32, sign: Float32) -> Float32:
+    """(f32, f32) -> f32: the magnitude of the first with the sign bit of the second, be that a NaN's."""
+    return canonical32(copysign32(magnitude, sign))
+
+
+@scalar
+def nextafterf(x: Float32, y: Float32) -> Float32:
+    """(f32, f32) -> f32: the float next to x in the direction of y; y where they are equal."""
+    pattern = bits32(x)
+    outward = (x < y) == (pattern >= np.int32(0))
+    step = np.int32(pattern + select(outward, np.int32(1), np.int32(-1)))
+    smallest = np.int32((bits32(y) & _SIGN_BIT) | np.int32(1))
+    moved = select(x == ZERO, float32_from_bits(smallest), float32_from_bits(step))
+    return canonical32(select(x != x, x, select(x == y, y, select(y != y, y, moved))))
 
 
 @scalar

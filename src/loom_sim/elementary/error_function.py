@@ -1,10 +1,11 @@
-"""Error function family: erf, gelu."""
+"""Error function family: erf, erfc, erfinv, gelu."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from loom_sim.bits import (
+    NAN32,
     Float32,
     Int32,
     abs32,
@@ -16,6 +17,7 @@ from loom_sim.bits import (
     propagate_nan32,
     scalar,
     select,
+    sqrt32,
 )
 from loom_sim.elementary.exponential import (
     exp2_fraction,
@@ -24,15 +26,24 @@ from loom_sim.elementary.exponential import (
     reduce_exp,
     scale_by_power_of_two,
 )
-from loom_sim.elementary.numbers import HALF, ONE, ROUND_MAGIC, ROUND_MAGIC_BITS, ZERO, coefficients32
+from loom_sim.elementary.logarithm import log_sum, split_exponent
+from loom_sim.elementary.numbers import HALF, INFINITY, ONE, ROUND_MAGIC, ROUND_MAGIC_BITS, TWO, ZERO, coefficients32
 
 _ERF = coefficients32("erf")
 _ERF_TAIL = coefficients32("erf_tail")
+_ERFC = coefficients32("erfc")
+_ERFINV_LOW = coefficients32("erfinv_low")
+_ERFINV_HIGH = coefficients32("erfinv_high")
 _GELU_SMALL = coefficients32("gelu_small")
 _GELU_TAIL = coefficients32("gelu_tail")
 
 _ERF_SMALL = np.float32(0.85)
 _ERF_ONE = np.float32(3.9375)
+_ERFC_ZERO = np.float32(10.25)
+_ERFC_SLOPE = np.float32(0.625)
+_ERFC_CENTRE = np.float32(2.0546875)
+_ERFINV_SPLIT = np.float32(5.5)
+_ERFINV_CENTRE = np.float32(2.1875)
 _GELU_ZERO = np.float32(14.5)
 
 
@@ -72,3 +83,35 @@ def geluf(x: Float32) -> Float32:
     tail = scale_by_power_of_two(fma32(weight, p, weight), n)
     large = select(x < ZERO, -ZERO, x) - tail
     return propagate_nan32(x, select(a < ONE, small, large))
+
+
+@scalar
+def erfcf(x: Float32) -> Float32:
+    """f32 -> f32: 1 - erf(x), accurate in the positive tail."""
+    a = abs32(x)
+    small = ONE - fma32(polynomial32(x * x, _ERF), x, x)
+    b = select(a > _ERFC_ZERO, _ERFC_ZERO, a)
+    # erfc(b) = t * P(v) * exp(-b**2) with t = 1 / (1 + 0.625 * b) to twice the precision
+    d = fma32(_ERFC_SLOPE, b, ONE)
+    d_low = fma32(_ERFC_SLOPE, b, ONE - d)
+    t = div32(ONE, d)
+    t_low = t * fma32(-t, d_low, fma32(-t, d, ONE))
+    weight = polynomial32((b - _ERFC_CENTRE) * t, _ERFC)
+    weight = fma32(weight, t, weight * t_low)
+    s = b * b
+    p, n = gauss_exp(s, fma32(b, b, -s))
+    tail = scale_by_power_of_two(fma32(weight, p, weight), n)
+    large = select(x < ZERO, TWO - tail, tail)
+    return propagate_nan32(x, select(a < HALF, small, large))
+
+
+@scalar
+def erfinvf(x: Float32) -> Float32:
+    """f32 -> f32: the inverse of erf; infinite at -1 and 1, NaN beyond."""
+    f, e = split_exponent(fma32(-x, x, ONE))
+    w = -log_sum(f, e)
+    low = polynomial32(w, _ERFINV_LOW)
+    high = polynomial32(sqrt32(abs32(w)) - _ERFINV_CENTRE, _ERFINV_HIGH)
+    result = x * select(w < _ERFINV_SPLIT, low, high)
+    result = select(abs32(x) == ONE, copysign32(INFINITY, x), result)
+    return select(abs32(x) <= ONE, result, NAN32)

@@ -1,4 +1,4 @@
-"""Logarithm family: log, log2, log10, log1p."""
+"""Logarithm family: log, log2, log10, log1p, softplus."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from loom_sim.bits import (
     fma32,
     i32_to_f32,
     polynomial32,
+    propagate_nan32,
     scalar,
     select,
 )
-from loom_sim.elementary.exponential import LN2_HIGH, LN2_LOW, LOG2_E
+from loom_sim.elementary.exponential import LN2_HIGH, LN2_LOW, LOG2_E, exp_nonpositive
 from loom_sim.elementary.numbers import HALF, INFINITY, ONE, SMALLEST_NORMAL, ZERO, coefficients32, constant32
 
 _LOG = coefficients32("log")
@@ -109,3 +110,12 @@ def log1pf(x: Float32) -> Float32:
     result = select(x > -ONE, result, select(x == -ONE, -INFINITY, NAN32))
     result = select(x == INFINITY, INFINITY, result)
     return canonical32(select(abs32(x) < _LOG1P_IDENTITY, x, result))
+
+
+@scalar
+def softplusf(x: Float32) -> Float32:
+    """f32 -> f32: log(1 + e**x)."""
+    tail = exp_nonpositive(-abs32(x))
+    f, e = log1p_split(tail)
+    tail = select(tail < _LOG1P_IDENTITY, tail, log_sum(f, e))
+    return propagate_nan32(x, select(x > ZERO, x, ZERO) + tail)

@@ -6,7 +6,6 @@ import numpy as np
 
 from loom_sim.bits import (
     NAN32,
-    Bool,
     Float32,
     Int32,
     abs32,
@@ -30,15 +29,11 @@ _INFINITY_WIDE = np.float64(np.inf)
 _ZERO_WIDE = np.float64(0.0)
 _CBRT_BIAS = np.int64(715094163)
 _THIRD = np.int64(0x55555556)
-_LDEXP_LIMIT = np.int32(300)
+_LDEXP_HIGHEST = np.int32(300)
+_LDEXP_LOWEST = np.int32(-300)
 _SUBNORMAL_SCALE = np.float32(2.0**24)
 _MANTISSA_AND_SIGN = np.int32(-0x7F800001)
 _HALF_EXPONENT = np.int32(0x3F000000)
-
-
-@scalar
-def _is_integer(y: Float32) -> Bool:
-    return rint32(y) == y
 
 
 @scalar
@@ -51,11 +46,11 @@ def powf(x: Float32, y: Float32) -> Float32:
     log2_x = select(a == INFINITY, _INFINITY_WIDE, log2_x)
     magnitude = np.float32(exp2_wide(np.float64(y) * log2_x))
     magnitude = select(a == ONE, ONE, magnitude)
-    integer = _is_integer(y)
-    odd = integer & (rint32(HALF * y) != HALF * y)
+    fractional = rint32(y) != y
+    odd = (rint32(y) == y) & (rint32(HALF * y) != HALF * y)
     negative = bits32(x) < np.int32(0)
     result = select(negative & odd, -magnitude, magnitude)
-    invalid = (x < ZERO) & (a < INFINITY) & (integer == np.bool_(False))
+    invalid = (x < ZERO) & (a < INFINITY) & fractional
     result = select(invalid | (x != x) | (y != y), NAN32, result)
     return select((y == ZERO) | (x == ONE), ONE, result)
 
@@ -87,8 +82,8 @@ def hypotf(x: Float32, y: Float32) -> Float32:
 @scalar
 def ldexpf(x: Float32, exponent: Int32) -> Float32:
     """(f32, i32) -> f32: x * 2**exponent, rounded once."""
-    n = select(exponent > _LDEXP_LIMIT, _LDEXP_LIMIT, exponent)
-    n = select(n < -_LDEXP_LIMIT, -_LDEXP_LIMIT, n)
+    n = select(exponent > _LDEXP_HIGHEST, _LDEXP_HIGHEST, exponent)
+    n = select(n < _LDEXP_LOWEST, _LDEXP_LOWEST, n)
     return canonical32(np.float32(np.float64(x) * power_of_two_wide(np.int64(n))))
 
 

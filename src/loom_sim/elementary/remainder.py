@@ -15,6 +15,7 @@ from loom_sim.bits import (
     Float64,
     abs32,
     abs64,
+    bits32,
     bits64,
     copysign32,
     div64,
@@ -85,8 +86,9 @@ def fmodf(x: Float32, y: Float32) -> Float32:
 @scalar
 def _nearest(r: Float64, b: Float64) -> Float64:
     """From r = |x| mod 2b to |x| minus the nearest multiple of b, ties to an even multiple."""
-    r = select(r + r > b, r - b, r)
-    return select(r + r >= b, r - b, r)
+    above = r + r > b
+    r = select(above, r - b, r)
+    return select(above & (r + r >= b), r - b, r)
 
 
 @scalar
@@ -94,7 +96,7 @@ def _remainder_signed(x: Float32, y: Float32, r: Float64) -> Float32:
     magnitude = _fmod_special(abs32(x), y, np.float32(abs64(r)))
     flipped = (r < _ZERO) & (abs32(y) < INFINITY)
     with_sign = select(flipped, -magnitude, magnitude)
-    signed = select(np.signbit(x), -with_sign, with_sign)
+    signed = select(bits32(x) < np.int32(0), -with_sign, with_sign)
     return select(magnitude != magnitude, NAN32, signed)
 
 

@@ -1,6 +1,6 @@
-"""Sine and cosine.
+"""Sine, cosine and tangent.
 
-Every finite float32 is reduced exactly enough: |x| <= `TRIGONOMETRIC_LIMIT` by three-part multiples of pi / 2, all else by
+Every finite float32 is reduced exactly enough: |x| <= 2**20 by three-part multiples of pi / 2, all else by
 a product with the bits of 2 / pi. The functions named `*_ordinary` hold for the first range alone and vectorise; engines use
 them for chunks without a large argument.
 """
@@ -12,11 +12,13 @@ import numpy as np
 from loom_core.isa.coefficients import TWO_OVER_PI_WORDS
 from loom_sim.bits import (
     NAN32,
+    Bool,
     Float32,
     Int32,
     abs32,
     bits32,
     canonical32,
+    div32,
     float32_from_bits,
     fma32,
     polynomial32,
@@ -25,6 +27,7 @@ from loom_sim.bits import (
 )
 from loom_sim.elementary.numbers import (
     HALF,
+    INFINITY,
     ONE,
     ROUND_MAGIC,
     ROUND_MAGIC_BITS,
@@ -34,10 +37,11 @@ from loom_sim.elementary.numbers import (
     constant64,
 )
 
-TRIGONOMETRIC_LIMIT = np.float32(2.0**20)
+_LIMIT = np.float32(2.0**20)
 
 _SIN = coefficients32("sin")
 _COS = coefficients32("cos")
+_TAN = coefficients32("tan")
 _TWO_OVER_PI = constant32("two_over_pi")
 _HALF_PI_1 = constant32("half_pi_1")
 _HALF_PI_2 = constant32("half_pi_2")
@@ -51,7 +55,7 @@ _IMPLICIT_BIT = np.int32(0x00800000)
 
 @scalar
 def reduce_ordinary(x: Float32) -> tuple[Float32, Float32, Int32]:
-    """(r, r_low, quadrant) with x = quadrant * pi / 2 + r + r_low, for |x| <= TRIGONOMETRIC_LIMIT."""
+    """(r, r_low, quadrant) with x = quadrant * pi / 2 + r + r_low, for |x| <= 2**20."""
     shifted = fma32(x, _TWO_OVER_PI, ROUND_MAGIC)
     n = shifted - ROUND_MAGIC
     first = fma32(n, -_HALF_PI_1, x)
@@ -112,15 +116,28 @@ def _sine_of_quadrant(r: Float32, r_low: Float32, quadrant: Int32) -> Float32:
 
 
 @scalar
+def _tangent_of_quadrant(r: Float32, r_low: Float32, quadrant: Int32) -> Float32:
+    z = r * r
+    t = r + fma32(r * z, polynomial32(z, _TAN), fma32(z, r_low, r_low))
+    return select((quadrant & np.int32(1)) == np.int32(0), t, div32(-ONE, t))
+
+
+@scalar
+def trigonometric_is_ordinary(x: Float32) -> Bool:
+    """Whether the `*_ordinary` functions hold for x."""
+    return (abs32(x) <= _LIMIT) | (x != x)
+
+
+@scalar
 def sinf_ordinary(x: Float32) -> Float32:
-    """f32 -> f32: sine, for |x| <= TRIGONOMETRIC_LIMIT or NaN."""
+    """f32 -> f32: sine, for |x| <= 2**20 or NaN."""
     r, r_low, quadrant = reduce_ordinary(x)
     return canonical32(select(x == ZERO, x, _sine_of_quadrant(r, r_low, quadrant)))
 
 
 @scalar
 def cosf_ordinary(x: Float32) -> Float32:
-    """f32 -> f32: cosine, for |x| <= TRIGONOMETRIC_LIMIT or NaN."""
+    """f32 -> f32: cosine, for |x| <= 2**20 or NaN."""
     r, r_low, quadrant = reduce_ordinary(x)
     return canonical32(_sine_of_quadrant(r, r_low, np.int32(quadrant + 1)))
 
@@ -128,9 +145,9 @@ def cosf_ordinary(x: Float32) -> Float32:
 @scalar
 def sinf(x: Float32) -> Float32:
     """f32 -> f32: sine of any float; NaN at infinities."""
-    if not (abs32(x) > TRIGONOMETRIC_LIMIT):
+    if trigonometric_is_ordinary(x):
         return sinf_ordinary(x)
-    if abs32(x) == np.float32(np.inf):
+    if abs32(x) == INFINITY:
         return NAN32
     r, r_low, quadrant = reduce_large(x)
     return _sine_of_quadrant(r, r_low, quadrant)
@@ -139,9 +156,27 @@ def sinf(x: Float32) -> Float32:
 @scalar
 def cosf(x: Float32) -> Float32:
     """f32 -> f32: cosine of any float; NaN at infinities."""
-    if not (abs32(x) > TRIGONOMETRIC_LIMIT):
+    if trigonometric_is_ordinary(x):
         return cosf_ordinary(x)
-    if abs32(x) == np.float32(np.inf):
+    if abs32(x) == INFINITY:
         return NAN32
     r, r_low, quadrant = reduce_large(x)
     return _sine_of_quadrant(r, r_low, np.int32(quadrant + 1))
+
+
+@scalar
+def tanf_ordinary(x: Float32) -> Float32:
+    """f32 -> f32: tangent, for |x| <= 2**20 or NaN."""
+    r, r_low, quadrant = reduce_ordinary(x)
+    return canonical32(select(x == ZERO, x, _tangent_of_quadrant(r, r_low, quadrant)))
+
+
+@scalar
+def tanf(x: Float32) -> Float32:
+    """f32 -> f32: tangent of any float; NaN at infinities."""
+    if trigonometric_is_ordinary(x):
+        return tanf_ordinary(x)
+    if abs32(x) == INFINITY:
+        return NAN32
+    r, r_low, quadrant = reduce_large(x)
+    return _tangent_of_quadrant(r, r_low, quadrant)

@@ -1,4 +1,4 @@
-"""erf, gelu."""
+"""erf, erfc, erfinv, gelu."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike
 from loom_core.reference.arith import Float32s, canonical32, f32, fma32
 from loom_core.reference.elementary.evaluation import (
     HALF,
+    INFINITY,
+    NAN,
     ONE,
     add_magic,
     horner,
@@ -16,6 +18,7 @@ from loom_core.reference.elementary.evaluation import (
     scale,
 )
 from loom_core.reference.elementary.exponential import exp2_fraction, expm1_fraction, reduce_exp
+from loom_core.reference.elementary.logarithm import log_sum, split_exponent
 
 
 def erf(x: ArrayLike) -> Float32s:
@@ -43,3 +46,35 @@ def gelu(x: ArrayLike) -> Float32s:
     t = scale(fma32(w, p, w), n)
     large = np.where(argument < 0, np.float32(-0.0), argument) - t
     return canonical32(np.where(np.abs(argument) < ONE, small, large))
+
+
+def erfc(x: ArrayLike) -> Float32s:
+    """1 - erf(x)."""
+    argument = f32(x)
+    small = ONE - fma32(horner(argument * argument, "erf"), argument, argument)
+    slope = np.float32(0.625)
+    b = np.minimum(np.abs(argument), np.float32(10.25))
+    d = fma32(slope, b, ONE)
+    d_low = fma32(slope, b, ONE - d)
+    t = ONE / d
+    t_low = t * fma32(-t, d_low, fma32(-t, d, ONE))
+    polynomial = horner((b - np.float32(2.0546875)) * t, "erfc")
+    w = fma32(polynomial, t, polynomial * t_low)
+    s = b * b
+    s_low = fma32(b, b, -s)
+    r, n = reduce_exp(-s)
+    p = expm1_fraction(r - s_low)
+    v = scale(fma32(w, p, w), n)
+    large = np.where(argument < 0, np.float32(2) - v, v)
+    return canonical32(np.where(np.abs(argument) < HALF, small, large))
+
+
+def erfinv(x: ArrayLike) -> Float32s:
+    """The inverse of erf."""
+    argument = f32(x)
+    f, e = split_exponent(fma32(-argument, argument, ONE))
+    w = -log_sum(f, e)
+    high = horner(np.sqrt(np.abs(w)) - np.float32(2.1875), "erfinv_high")
+    v = argument * np.where(w < np.float32(5.5), horner(w, "erfinv_low"), high)
+    v = np.where(np.abs(argument) == 1, np.copysign(INFINITY, argument), v)
+    return canonical32(np.where(np.abs(argument) > 1, NAN, v))

@@ -1,4 +1,4 @@
-"""log, log2, log10, log1p."""
+"""log, log2, log10, log1p, softplus."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from loom_core.reference.elementary.evaluation import (
     number,
     power_of_two,
 )
+from loom_core.reference.elementary.exponential import exp
 
 _ROOT_BITS = np.int32(0x3F3504F3)
 _QUARTER = np.float32(0.25)
@@ -82,3 +83,9 @@ def log1p(x: ArrayLike) -> Float32s:
     f, e = log1p_split(argument)
     result = log_special(argument + ONE, log_sum(f, e))
     return canonical32(np.where(np.abs(argument) < np.float32(2.0**-25), argument, result))
+
+
+def softplus(x: ArrayLike) -> Float32s:
+    """log(1 + e^x)."""
+    t = log1p(exp(-np.abs(f32(x))))
+    return canonical32(np.where(f32(x) > 0, f32(x), np.float32(0)) + t)

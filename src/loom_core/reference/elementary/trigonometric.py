@@ -1,11 +1,11 @@
-"""sin, cos and the reduction of their argument."""
+"""sin, cos, tan and the reduction of their argument."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from loom_core.isa.coefficients import TWO_OVER_PI_WORDS, constant
 from loom_core.reference.arith import Float32s, bits32, canonical32, f32, fma32
@@ -96,3 +96,13 @@ def cos(x: ArrayLike) -> Float32s:
     angle = f32(x)
     r, r_low, k = reduce_angle(angle)
     return canonical32(np.where(np.isfinite(angle), _sine_of_quadrant(r, r_low, k + 1), NAN))
+
+
+def tan(x: ArrayLike) -> Float32s:
+    """Tangent."""
+    angle = f32(x)
+    r, r_low, k = reduce_angle(angle)
+    z = r * r
+    t = r + fma32(r * z, horner(z, "tan"), fma32(z, r_low, r_low))
+    result = np.where(angle == 0, angle, np.where(k % 2 == 0, t, -ONE / t))
+    return canonical32(np.where(np.isfinite(angle), result, NAN))

@@ -1,0 +1,136 @@
+"""A traced run: what a program's commands would cost on the machine, while they execute.
+
+`Program.trace` gives a `Trace`. Cycle figures come from `isa.cost` and the timeline of `timeline`; they belong to the
+machine that the object was compiled for, and do not depend on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from loom_core.isa.commands import Queue
+from loom_core.isa.cost import cost_constants
+from loom_sim import engines
+from loom_sim import state as words
+from loom_sim import timeline as layout
+
+if TYPE_CHECKING:
+    from loom_sim.program import Binding, Program, Registers
+
+EVENT_FIELDS: Final = ("word", "queue", "issued", "started", "freed", "done", "hbm_bytes", "sram_bytes")
+EVENT_DTYPE: Final = np.dtype([(name, np.int64) for name in EVENT_FIELDS])
+
+
+@dataclass(frozen=True)
+class QueueUse:
+    """One queue's time, in cycles: at work; with a command that waits for tokens; without a command."""
+
+    commands: int
+    busy: int
+    waiting: int
+    empty: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a run costs in the cycle model.
+
+    `cycles`: from the first command to the last result. `queues`: by name ("ACP", "DMA0", ..., "MXU", "SCE").
+    `hbm_bytes`, `sram_bytes`: traffic. `matrix_flops`: 2 a multiply-add; `stream_operations`: elements times SCE
+    instructions. `events`: one record (`EVENT_DTYPE`) for each queued command, in issue order, with times in cycles;
+    those past the limit of the call are only counted, in `events_total`. `commands`: all, those of the ACP too.
+    """
+
+    machine: str
+    machine_digest: str
+    cycles: int
+    commands: int
+    queues: dict[str, QueueUse]
+    hbm_bytes: int
+    sram_bytes: int
+    matrix_flops: int
+    stream_operations: int
+    events: npt.NDArray[Any]
+    events_total: int
+
+    def busy_fraction(self, queue: str) -> float:
+        """Part of all cycles that a queue works, 0 to 1."""
+        return self.queues[queue].busy / self.cycles if self.cycles else 0.0
+
+    def table(self) -> str:
+        """The figures as text, a line a queue."""
+        lines = [f"{self.cycles} cycles on {self.machine} ({self.machine_digest[:8]}), {self.commands} commands"]
+        lines.append(f"{'queue':<6}{'commands':>10}{'busy':>12}{'waiting':>12}{'empty':>12}")
+        for name, use in self.queues.items():
+            lines.append(f"{name:<6}{use.commands:>10}{use.busy:>12}{use.waiting:>12}{use.empty:>12}")
+        lines.append(f"HBM {self.hbm_bytes} bytes, SRAM {self.sram_bytes} bytes")
+        lines.append(f"{self.matrix_flops} matrix flops, {self.stream_operations} stream operations")
+        return "\n".join(lines)
+
+
+def run_traced(program: Program, bindings: Sequence[Binding], registers: Registers, max_events: int) -> Trace:
+    """See `Program.trace`."""
+    from loom_sim.program import Launch, engine_call
+
+    model = _Model(program, max_events)
+    launch = Launch(program, engine_call(engines.tracing_interpreter_address()))
+    launch.state[words.TRACE] = model.trace.ctypes.data
+    launch.fill(bindings, registers)
+    launch.go()
+    return model.result(program, int(launch.state[words.EXECUTED]))
+
+
+class _Model:
+    """The arrays of one traced run."""
+
+    def __init__(self, program: Program, max_events: int) -> None:
+        obj = program.object
+        self.costs = engines.cost_table(program.commands.values())
+        self.constants = cost_constants(obj.machine)
+        self.programs = np.ascontiguousarray(obj.programs).view(np.int64)
+        self.tokens = np.zeros(obj.machine.tokens * layout.TOKEN_WORDS, np.int64)
+        self.hbm = np.zeros(layout.BUCKETS * 2, np.int64)
+        self.events = np.zeros(max(max_events, 0), EVENT_DTYPE)
+        self.trace = np.zeros(layout.TRACE_WORDS, np.int64)
+        for field, array in (
+            (layout.COSTS, self.costs),
+            (layout.CONSTANTS, self.constants),
+            (layout.PROGRAM_WORDS, self.programs),
+            (layout.TOKENS, self.tokens),
+            (layout.HBM, self.hbm),
+            (layout.EVENTS, self.events),
+        ):
+            self.trace[field] = array.ctypes.data
+        self.trace[layout.CONSTANT_COUNT] = len(self.constants)
+        self.trace[layout.PROGRAM_WORD_COUNT] = len(self.programs)
+        self.trace[layout.EVENT_LIMIT] = len(self.events)
+
+    def result(self, program: Program, executed: int) -> Trace:
+        trace: list[int] = self.trace.tolist()
+        cycles = max(trace[layout.ACP_TIME], trace[layout.LAST_DONE])
+        machine = program.object.machine
+        queues: dict[str, QueueUse] = {}
+        for queue in Queue:
+            at = layout.QUEUES + layout.QUEUE_WORDS * queue
+            busy, waiting, commands = (trace[at + field] for field in (layout.BUSY, layout.WAITING, layout.COMMANDS))
+            # What is neither work nor waiting is time without a command, before, between and after them.
+            queues[queue.name] = QueueUse(commands, busy, waiting, cycles - busy - waiting)
+        kept = min(trace[layout.EVENT_COUNT], len(self.events))
+        return Trace(
+            machine=machine.name,
+            machine_digest=machine.digest(),
+            cycles=cycles,
+            commands=executed,
+            queues=queues,
+            hbm_bytes=trace[layout.HBM_BYTES],
+            sram_bytes=trace[layout.SRAM_BYTES],
+            matrix_flops=trace[layout.MATRIX_FLOPS],
+            stream_operations=trace[layout.STREAM_OPERATIONS],
+            events=self.events[:kept].copy(),
+            events_total=trace[layout.EVENT_COUNT],
+        )

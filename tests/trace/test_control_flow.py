@@ -1,0 +1,348 @@
+"""Control flow under a trace: the same kernels as plain Python would run them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ltl
+from loom_core.ir.printer import print_function
+from tests.ltl.kernel_runs import result
+
+POINTER, INT = "*i32", "i32"
+
+
+def names(kernel: ltl.JitFunction, *args: Any, **kwargs: Any) -> list[str]:
+    """The operations of a traced kernel."""
+    return [op.name for op in kernel.lower(*args, **kwargs).walk()]
+
+
+@ltl.jit
+def nested_branches(out, n, B: ltl.constexpr):
+    p = ltl.program_id(0)
+    o = p * B + ltl.arange(0, B)
+    v = o.to(ltl.float32)
+    if p < n:
+        if p % 2 == 0:
+            w = v * 2.0
+        else:
+            w = v - 1.0
+    else:
+        w = -v
+    ltl.store(out + o, w)
+
+
+def test_branches_join_and_nest() -> None:
+    v = np.arange(16, dtype=np.float32).reshape(4, 4)
+    expected = np.stack([v[0] * 2, v[1] - 1, v[2] * 2, -v[3]]).ravel()
+    assert np.array_equal(result(nested_branches, 16, np.float32, 3, B=4, grid=4), expected)
+
+
+@ltl.jit
+def return_early(out, n):
+    p = ltl.program_id(0)
+    if p >= n:
+        return
+    ltl.store(out + p, p + 1)
+
+
+def test_kernels_return_early() -> None:
+    assert result(return_early, 5, np.int32, 3, grid=5).tolist() == [1, 2, 3, 0, 0]
+
+
+@ltl.jit
+def grade(p, n):
+    if p < n:
+        return p * 2
+    if p == n:
+        return p * 3
+    return p
+
+
+@ltl.jit
+def use_grade(out, n):
+    p = ltl.program_id(0)
+    ltl.store(out + p, grade(p, n))
+
+
+def test_helpers_return_early() -> None:
+    assert result(use_grade, 5, np.int32, 3, grid=5).tolist() == [0, 2, 4, 9, 4]
+
+
+@ltl.jit
+def partial_return(p, n):
+    if p < n:
+        if p == 0:
+            return p + 100
+        p += 1
+    return p * 10
+
+
+@ltl.jit
+def use_partial_return(out, n):
+    p = ltl.program_id(0)
+    ltl.store(out + p, partial_return(p, n))
+
+
+def test_helpers_return_from_inside_branches() -> None:
+    expected = [100, 20, 30, 30, 40]
+    assert result(use_partial_return, 5, np.int32, 3, grid=5).tolist() == expected
+
+
+@ltl.jit
+def odd_sum(out, n):
+    acc = 0
+    for i in range(n):
+        if i % 2 == 0:
+            continue
+        acc += i
+    ltl.store(out, acc)
+
+
+def test_continue_in_a_runtime_loop() -> None:
+    assert result(odd_sum, 1, np.int32, 8)[0] == 16
+
+
+@ltl.jit
+def static_loops(out, N: ltl.constexpr):
+    acc = 0
+    for i in ltl.static_range(N):
+        if i == 1:
+            continue
+        if i == 3:
+            break
+        acc += i
+    k: ltl.constexpr = 5
+    left = 5
+    while left > 0:
+        acc += 10
+        left -= 1
+        if left == 2:
+            break
+    for step in ltl.static_range(4, 0, -2):
+        acc += step * 100
+    for a, b in ((1, 2), (3, 4)):
+        acc += a * b * k
+    ltl.store(out, acc)
+
+
+def test_loops_over_static_values_unroll() -> None:
+    assert result(static_loops, 1, np.int32, N=6)[0] == 0 + 2 + 30 + 600 + (2 + 12) * 5
+    assert "for" not in names(static_loops, POINTER, N=6)
+
+
+@ltl.jit
+def static_bounds(out, N: ltl.constexpr):
+    acc = 0
+    for i in range(N):
+        acc += i
+    ltl.store(out, acc)
+
+
+def test_range_makes_a_loop_even_of_static_bounds() -> None:
+    assert "for" in names(static_bounds, POINTER, N=6)
+    assert result(static_bounds, 1, np.int32, N=6)[0] == 15
+    assert result(static_bounds, 1, np.int32, N=0)[0] == 0
+
+
+@ltl.jit
+def fibonacci(out, n):
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, a + b
+    ltl.store(out, a)
+
+
+def test_carried_values_may_swap() -> None:
+    assert [result(fibonacci, 1, np.int32, n)[0] for n in (0, 2, 10)] == [0, 1, 55]
+
+
+@ltl.jit
+def swap(out, n):
+    pair = (ltl.program_id(0) + 1, 2.5)
+    for _ in range(n):
+        pair = (pair[0] * 2, pair[1] * 0.5)
+    ltl.store(out, pair[0] + pair[1])
+
+
+def test_tuples_are_carried() -> None:
+    assert result(swap, 1, np.float32, 3)[0] == 8 + 2.5 / 8
+
+
+@ltl.jit
+def walk_pointer(out, x, n):
+    total = 0.0
+    for i in range(n):
+        for _ in range(i):
+            total += ltl.load(x)
+        x += 1
+    ltl.store(out, total)
+
+
+def test_pointers_are_carried_and_loops_nest() -> None:
+    x = np.arange(1, 6, dtype=np.float32)
+    assert result(walk_pointer, 1, np.float32, x, 5)[0] == sum(i * x[i] for i in range(5))
+
+
+@ltl.jit
+def count_down(out, n):
+    for i in range(n, 0, -1):
+        ltl.store(out + i, n - i)
+
+
+def test_negative_steps() -> None:
+    assert result(count_down, 6, np.int32, 5).tolist() == [0, 4, 3, 2, 1, 0]
+
+
+@ltl.jit
+def expressions(out, a, b):
+    x = a if a > b else b
+    both = a > 0 and b > 0 and not (a == b)  # noqa: SIM201 - `not` is what is tested
+    if both or 0 < a < 10:
+        x += 100
+    ltl.store(out, x)
+
+
+@pytest.mark.parametrize(("a", "b"), [(3, 2), (2, 2), (-1, 4), (50, 50), (11, 12)])
+def test_expressions_of_conditions(a: int, b: int) -> None:
+    both = a > 0 and b > 0 and not (a == b)  # noqa: SIM201 - `not` is what is tested
+    expected = max(a, b) + (100 if both or 0 < a < 10 else 0)
+    assert result(expressions, 1, np.int32, a, b)[0] == expected
+
+
+@ltl.jit
+def static_choice(out, n, FLAG: ltl.constexpr, other=None):
+    if FLAG == "double":
+        value = n * 2
+    elif FLAG is None or other is not None:
+        value = n * 3
+    else:
+        value = n
+    ltl.store(out, value)
+
+
+def test_static_conditions_leave_no_branch() -> None:
+    for flag, factor in (("double", 2), (None, 3), ("x", 1)):
+        assert result(static_choice, 1, np.int32, 7, flag)[0] == 7 * factor
+        assert "if" not in names(static_choice, POINTER, INT, flag)
+    assert result(static_choice, 1, np.int32, 7, "x", np.zeros(1))[0] == 21
+
+
+@ltl.jit
+def short_circuit(out, n, limit: ltl.constexpr):
+    if limit is not None and n > limit:
+        ltl.store(out, 1)
+
+
+def test_static_operands_short_circuit() -> None:
+    assert result(short_circuit, 1, np.int32, 5, None)[0] == 0
+    assert result(short_circuit, 1, np.int32, 5, 4)[0] == 1
+
+
+@ltl.jit
+def overwritten(out, n):
+    v = n + 1
+    for i in range(n):
+        v = i * 2
+    ltl.store(out, v)
+
+
+def test_a_variable_that_only_the_loop_changes_survives_it() -> None:
+    assert result(overwritten, 1, np.int32, 4)[0] == 6
+    assert result(overwritten, 1, np.int32, 0)[0] == 1
+
+
+@ltl.jit
+def unchanged(out, n, x):
+    v = x + 1
+    for i in range(n):
+        v = v
+        w = v + i
+        ltl.store(out + i, w)
+    ltl.store(out + n, v)
+
+
+def test_what_a_loop_does_not_change_is_not_carried() -> None:
+    function = unchanged.lower(POINTER, INT, INT)
+    (loop,) = (op for op in function.walk() if op.name == "for")
+    assert loop.results == []
+    assert result(unchanged, 4, np.int32, 3, 5).tolist() == [6, 7, 8, 6]
+
+
+@ltl.jit
+def same_in_both(out, n):
+    if n > 3:
+        scale = 2
+        shift = n
+    else:
+        scale = 2
+        shift = n + 1
+    ltl.store(out + ltl.arange(0, scale), shift)
+
+
+def test_equal_known_values_stay_known_after_a_branch() -> None:
+    assert result(same_in_both, 2, np.int32, 3).tolist() == [4, 4]
+
+
+@ltl.jit
+def induction_after(out, n):
+    i = 7
+    for i in range(n):
+        ltl.store(out + i, 1)
+    ltl.store(out + 5, i)
+
+
+def test_the_loop_variable_keeps_its_last_value() -> None:
+    assert result(induction_after, 6, np.int32, 3).tolist() == [1, 1, 1, 0, 0, 2]
+    assert result(induction_after, 6, np.int32, 0).tolist() == [0, 0, 0, 0, 0, 7]
+
+
+@ltl.jit
+def comprehensions(out, N: ltl.constexpr):
+    parts = [ltl.full((4,), i * i, ltl.int32) for i in ltl.static_range(N) if i != 1]
+    total = ltl.zeros((4,), ltl.int32)
+    for part in parts:
+        total += part
+    table = {name: i for i, name in enumerate(("a", "b"))}
+    scale = (lambda x: x * 2)(table["b"])
+    ltl.store(out + ltl.arange(0, 4), total * scale)
+
+
+def test_comprehensions_and_lambdas_over_static_values() -> None:
+    assert result(comprehensions, 4, np.int32, N=4).tolist() == [26] * 4
+
+
+@ltl.jit
+def walrus(out, n):
+    if (m := n * 2) > 5:
+        ltl.store(out, m)
+
+
+def test_assignment_expressions() -> None:
+    assert result(walrus, 1, np.int32, 3)[0] == 6
+    assert result(walrus, 1, np.int32, 2)[0] == 0
+
+
+@ltl.jit
+def wide_bounds(out, low, high):
+    for i in range(low, high):
+        ltl.store(out + (i - low), i)
+
+
+def test_loop_variables_have_the_common_dtype_of_the_bounds() -> None:
+    low = 2**40
+    assert result(wide_bounds, 2, np.int64, low, low + 2).tolist() == [low, low + 1]
+    assert "^(%i: i64)" in print_function(wide_bounds.lower("*i64", "i64", "i32"))
+
+
+@ltl.jit
+def unsigned_bounds(out, n: ltl.uint32):
+    for i in range(n):
+        ltl.static_assert(i.dtype == ltl.uint32)
+        ltl.store(out + i, i // 2)
+
+
+def test_unsigned_bounds_give_an_unsigned_variable() -> None:
+    assert result(unsigned_bounds, 4, np.uint32, 4).tolist() == [0, 0, 1, 1]

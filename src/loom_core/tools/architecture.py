@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import FunctionType
 
 import loom_core.passes.pipeline as pipeline
-from loom_core.base.dtype import f32, i32
 from loom_core.codegen.context import Options
 from loom_core.codegen.kernel import generate
 from loom_core.ir.printer import print_function
+from loom_core.ir.rewriter import clone_function
 from loom_core.isa.describe import disassemble
 from loom_core.isa.machine import L1
 
@@ -44,13 +44,14 @@ loom_core            trace -> ir, ops -> passes -> codegen -> isa, objfile;  int
 @ltl.jit
 {kernel}```
 
-At the first launch for a signature (dtypes, compile-time values) `loom_core.trace` rewrites the function's syntax tree so
-that `if`, `for` and the like call hooks, and runs it once. Static values stay Python; the rest becomes Tile IR.
+At the first launch for a signature (dtypes, compile-time values) `loom_core.trace` rewrites the function's syntax
+tree so that `if`, `for` and the like call hooks, and runs it once. Static values stay Python; the rest becomes Tile
+IR.
 
 ## 2. Tile IR
 
-An operation is one class in `loom_core/ops`: fields, result types, and its meaning in NumPy (`ref`). `loom_core.interp`
-walks the IR with these references: the oracle for all that follows.
+An operation is one class in `loom_core/ops`: fields, result types, and its meaning in NumPy (`ref`).
+`loom_core.interp` walks the IR with these references: the oracle for all that follows.
 
 ```
 {traced}
@@ -67,38 +68,36 @@ Pointer tiles become base, offset, strides and bounds, which is what a DMA descr
 
 ## 4. Commands
 
-`codegen` groups elementwise operations and row reductions of one shape into SCE programs (`schedule`), decides which values
-share a window of SRAM (`storage`), lowers each operation (`@lowers`), loads one iteration ahead into the other half of a
-double-buffered window (`control`), numbers registers and places windows (`allocate`), and finds the waits between engines
-(`tokens`). The grid is three loops of the command processor.
+`codegen` groups elementwise operations and row reductions of one shape into SCE programs (`schedule`), decides
+which values share a window of SRAM (`storage`), lowers each operation (`@lowers`), loads one iteration ahead into
+the other half of a double-buffered window (`control`), numbers registers and places windows (`allocate`), and finds
+the waits between engines (`tokens`). The grid is three loops of the command processor.
 
 ```
 {commands}```
 
 ## 5. The object
 
-Sections with hashes: commands, SCE programs, constants, ABI, loops, source map, manifest. The same source and machine give
-the same bytes on every host. This one uses {sram} bytes of SRAM in {windows} windows.
+Sections with hashes: commands, SCE programs, constants, ABI, loops, source map, manifest. The same source and
+machine give the same bytes on every host. This one uses {sram} bytes of SRAM in {windows} windows.
 
 ## 6. Running it
 
-`loom_sim` interprets the binary stream: scalar commands in line, engine commands through a table of compiled functions, of
-which it compiles only those that the object names. `run` gives the bits that `interp` gives; `trace` adds the cycle model of
-`isa/cost.py`. Every address is checked against the buffers and windows that exist.
-"""
+`loom_sim` interprets the binary stream: scalar commands in line, engine commands through a table of compiled
+functions, of which it compiles only those that the object names. `run` gives the bits that `interp` gives; `trace`
+adds the cycle model of `isa/cost.py`. Every address is checked against the buffers and windows that exist."""
 
 
 def architecture_markdown() -> str:
     """The page. Deterministic: the same text on every host."""
     import ltl
-    from ltl.signature import PointerSpec, ScalarSpec, static_spec
 
     scope: dict[str, object] = {"ltl": ltl}
     exec(compile(_KERNEL, "softmax.py", "exec"), scope)
     function = scope["softmax"]
     assert isinstance(function, FunctionType)
     kernel = ltl.jit(function, source=_KERNEL)
-    traced, _ = kernel.trace_specs([PointerSpec(f32), PointerSpec(f32), ScalarSpec(i32), static_spec(1024)])
+    traced = clone_function(kernel.lower("*fp32", "*fp32", "i32", 1024))
     before = print_function(traced)
     for step in pipeline.PIPELINE:
         traced = step(traced)

@@ -205,8 +205,9 @@ def _linear(w: dict[str, np.ndarray], name: str, x: np.ndarray, gelu: bool = Fal
     weight = w[name + ".weight"]
     (m, k), n = x.shape, weight.shape[0]
     out = np.empty((m, n), np.float32)
-    grid = (ltl.cdiv(m, 128), ltl.cdiv(n, 384))
-    linear[grid](x, weight, w[name + ".bias"], out, m, n, k, GELU=gelu, M=128, N=384, K=128)
+    rows = min(128, ltl.cdiv(m, 32) * 32)
+    grid = (ltl.cdiv(m, rows), ltl.cdiv(n, 384))
+    linear[grid](x, weight, w[name + ".bias"], out, m, n, k, GELU=gelu, M=rows, N=384, K=128)
     return out
 
 

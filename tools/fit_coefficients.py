@@ -5,9 +5,10 @@
     python tools/fit_coefficients.py exp log    # only these
     python tools/fit_coefficients.py --print    # print table entries ready to paste
 
-The method is deterministic on every host: all arithmetic is mpmath's, with a fixed precision. For each table a discrete Remez
-exchange finds the polynomial whose weighted error is smallest on a Chebyshev grid; then the lowest free coefficient is rounded to its
-storage format and fixed, and the rest is fitted again, so that later coefficients absorb the rounding of earlier ones.
+The method is deterministic on every host: all arithmetic is mpmath's, with a fixed precision. For each table a discrete
+Remez exchange finds the polynomial whose weighted error is smallest on a Chebyshev grid; then the lowest free
+coefficient is rounded to its storage format and fixed, and the rest is fitted again, so that later coefficients absorb
+the rounding of earlier ones.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ Function = Callable[[mpf], mpf]
 
 @dataclass(frozen=True)
 class Fit:
-    """What to fit: `target` on `domain` by powers 0..degree, the error multiplied by `weight` (so that it is relative to the result).
+    """What to fit: `target` on `domain` by powers 0..degree, so that |error| * |weight| is smallest at its largest.
 
-    `fixed` gives leading coefficients that are not free (a Taylor term that must be exact).
+    The weight makes the error relative to the result.
     """
 
     name: str
@@ -46,7 +47,6 @@ class Fit:
     weight: Function
     domain: tuple[mpf, mpf]
     degree: int
-    fixed: tuple[float, ...] = ()
     bits: int = 32
 
 
@@ -89,7 +89,7 @@ def _alternating_extrema(errors: Sequence[mpf], count: int) -> list[int]:
 
 
 def remez(grid: Sequence[mpf], values: Sequence[mpf], weights: Sequence[mpf], terms: int) -> tuple[list[mpf], mpf]:
-    """Coefficients of the polynomial with `terms` terms that minimises max |weight * (polynomial - value)| on the grid, and that maximum."""
+    """(coefficients, error): the polynomial of `terms` terms with the smallest max |weight * (polynomial - value)|."""
     count = terms + 1
     reference = [round(index * (len(grid) - 1) / (count - 1)) for index in range(count)]
     best: tuple[list[mpf], mpf] | None = None
@@ -118,7 +118,7 @@ def fit(spec: Fit) -> tuple[list[mpf], mpf]:
     grid = chebyshev_grid(spec.domain, _GRID_POINTS)
     targets = [spec.target(x) for x in grid]
     weights = [spec.weight(x) for x in grid]
-    chosen = [mpf(value) for value in spec.fixed]
+    chosen: list[mpf] = []
     while len(chosen) <= spec.degree:
         power = len(chosen)
         residuals = [(t - _evaluate(chosen, x)) / x**power for x, t in zip(grid, targets, strict=True)]

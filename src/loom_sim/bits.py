@@ -1,8 +1,8 @@
 """Scalar building blocks of the engines: numba intrinsics with one fixed meaning on every host.
 
-Each function maps to one LLVM operation (or a handful) without fast-math flags, so LLVM may vectorise a loop over it but
-may not change a bit of the result. A fused multiply-add exists only where `fma32` / `fma64` is written. No function here
-has undefined behaviour for any input: conversions saturate, quotients never raise.
+Each function maps to one LLVM operation (or a handful) without fast-math flags, so LLVM may vectorise a loop over it
+but may not change a bit of the result. A fused multiply-add exists only where `fma32` / `fma64` is written. No function
+here has undefined behaviour for any input: conversions saturate, quotients never raise.
 
 Suffix 32 means float32 (or a 32-bit pattern), suffix 64 float64. Intrinsics live at module scope because numba's cache
 misses on intrinsics captured in closures.
@@ -13,9 +13,11 @@ x86 returns the other NaN. `loom_sim.elementary.sqrtf` asks in a way that stays.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
+import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
@@ -72,27 +74,80 @@ def _bitcast_to(result: ir.Type) -> _Codegen:
     return generate
 
 
+@functools.cache
+def _fuses_multiply_add(triple: str, cpu: str, features: str) -> bool:
+    """Whether a target has an instruction for an fma of float32, asked of LLVM."""
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features)
+    source = f"""
+        target triple = "{triple}"
+        declare float @llvm.fma.f32(float, float, float)
+        define float @fused(float %a, float %b, float %c) {{
+            %result = call float @llvm.fma.f32(float %a, float %b, float %c)
+            ret float %result
+        }}
+    """
+    return "fmaf" not in machine.emit_assembly(llvm.parse_assembly(source))
+
+
+def _emit_fma32(context: Any, builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """a * b + c rounded once: the target's instruction, or its emulation where LLVM would call the C library.
+
+    The emulation: exact product in float64, sum with its error, sum rounded to odd, rounded to float32 (Boldo and
+    Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
+    """
+    if _fuses_multiply_add(*context.codegen().magic_tuple()):
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_F32, [_F32] * 3), "llvm.fma.f32")
+        return builder.call(function, [a, b, c])
+    product = builder.fmul(builder.fpext(a, _F64), builder.fpext(b, _F64))
+    addend = builder.fpext(c, _F64)
+    total = builder.fadd(product, addend)
+    taken = builder.fsub(total, product)
+    error = builder.fadd(builder.fsub(product, builder.fsub(total, taken)), builder.fsub(addend, taken))
+    pattern = builder.bitcast(total, _I64)
+    # Ordered: where the total is not finite the error is a NaN and must change nothing.
+    inexact = builder.fcmp_ordered("!=", error, _F64(0.0))
+    even = builder.icmp_signed("==", builder.and_(pattern, _I64(1)), _I64(0))
+    rounded_up = builder.icmp_signed("<", builder.xor(pattern, builder.bitcast(error, _I64)), _I64(0))
+    step = builder.select(rounded_up, _I64(-1), _I64(1))
+    odd = builder.add(pattern, builder.select(builder.and_(inexact, even), step, _I64(0)))
+    return builder.fptrunc(builder.bitcast(odd, _F64), _F32)
+
+
+def _emit_fma64(context: Any, builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """a * b + c rounded once. Where a target lacks the instruction LLVM calls C's `fma`, which rounds correctly too."""
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_F64, [_F64] * 3), "llvm.fma.f64")
+    return builder.call(function, [a, b, c])
+
+
 @_intrinsic
 def fma32(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     """(f32, f32, f32) -> f32: a * b + c rounded once."""
-    return types.float32(types.float32, types.float32, types.float32), _llvm_call("llvm.fma.f32", _F32, [_F32] * 3)
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return _emit_fma32(context, builder, *values)
+
+    return types.float32(types.float32, types.float32, types.float32), generate
 
 
 @_intrinsic
 def fma64(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     """(f64, f64, f64) -> f64: a * b + c rounded once."""
-    return types.float64(types.float64, types.float64, types.float64), _llvm_call("llvm.fma.f64", _F64, [_F64] * 3)
-
-
-def _horner(kind: ir.Type, name: str, count: int) -> _Codegen:
-    """Code generator of Horner's rule over (x, tuple of `count` coefficients) with calls of the fma `name`."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
-        terms = [builder.extract_value(values[1], index) for index in range(count)]
+        return _emit_fma64(context, builder, *values)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+def _horner(emit_fma: Callable[..., ir.Value], count: int) -> _Codegen:
+    """Code generator of Horner's rule over (x, tuple of `count` coefficients)."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        x, coefficients = values
+        terms = [builder.extract_value(coefficients, index) for index in range(count)]
         result = terms[-1]
         for term in reversed(terms[:-1]):
-            result = builder.call(function, [result, values[0], term])
+            result = emit_fma(context, builder, result, x, term)
         return result
 
     return generate
@@ -103,7 +158,7 @@ def polynomial32(typing_context: Any, x: Any, coefficients: Any) -> Any:
     """(f32, tuple of n f32, ascending) -> f32: Horner's rule, one `fma32` a step from the highest coefficient down."""
     if not isinstance(coefficients, types.UniTuple) or coefficients.dtype != types.float32:
         return None
-    return types.float32(types.float32, coefficients), _horner(_F32, "llvm.fma.f32", coefficients.count)
+    return types.float32(types.float32, coefficients), _horner(_emit_fma32, coefficients.count)
 
 
 @_intrinsic
@@ -111,7 +166,7 @@ def polynomial64(typing_context: Any, x: Any, coefficients: Any) -> Any:
     """(f64, tuple of n f64, ascending) -> f64: Horner's rule, one `fma64` a step from the highest coefficient down."""
     if not isinstance(coefficients, types.UniTuple) or coefficients.dtype != types.float64:
         return None
-    return types.float64(types.float64, coefficients), _horner(_F64, "llvm.fma.f64", coefficients.count)
+    return types.float64(types.float64, coefficients), _horner(_emit_fma64, coefficients.count)
 
 
 @_intrinsic

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,9 +21,9 @@ def test_passes_of_128(depth: int, with_accumulator: bool) -> None:
     got = dot32(a, b, acc)
     for i in range(3):
         for j in range(2):
-            total = np.float32(0) if acc is None else acc[i, j]
+            total: Any = np.float32(0) if acc is None else acc[i, j]
             for start in range(0, depth, 128):
-                t = np.float32(0)
+                t: Any = np.float32(0)
                 for k in range(start, min(depth, start + 128)):
                     t = fma32(a[i, k], b[k, j], t)
                 total = add32(total, t)

@@ -1,8 +1,8 @@
 """Elementary functions of the stream engine: scalar float32 functions that LLVM vectorises inside loops.
 
 Each follows the steps of `docs/numerics.md` operation by operation: IEEE operations and explicit fused multiply-adds
-only, no libm, no fast-math. Every NaN result is 0x7fc00000. `FUNCTIONS_F32` maps the function names of the command table
-(`exp` of `exp.f32`) to them.
+only, no libm, no fast-math. Every NaN result is 0x7fc00000. `FUNCTIONS_F32` maps the function names of the command
+table (`exp` of `exp.f32`) to them.
 
 A few functions need a slow path with branches for rare arguments, and a loop over them does not vectorise. For these
 `ORDINARY_F32` gives a variant that holds wherever its predicate does and vectorises: an engine asks the predicate of a

@@ -32,7 +32,7 @@ _NEGATIVE_ZERO_BITS = np.uint32(0x80000000)
 @scalar
 def sqrtf(x: Float32) -> Float32:
     """f32 -> f32: square root, correctly rounded; NaN below zero, -0 at -0."""
-    # Asked of the operand's bits and before the root: LLVM removes "x < 0 ? NaN : sqrt(x)" as redundant, sign or no sign.
+    # Asked of the operand's bits: LLVM removes "x < 0 ? NaN : sqrt(x)" as redundant, whatever sign the root's NaN has.
     unsigned = np.uint32(bits32(x))
     invalid = (unsigned > _INFINITY_BITS) & (unsigned != _NEGATIVE_ZERO_BITS)
     return select(invalid, NAN32, sqrt32(x))

@@ -39,6 +39,7 @@ _GELU_TAIL = coefficients32("gelu_tail")
 
 _ERF_SMALL = np.float32(0.85)
 _ERF_ONE = np.float32(3.9375)
+_ERFC_SMALL = np.float32(0.75)
 _ERFC_ZERO = np.float32(10.25)
 _ERFC_SLOPE = np.float32(0.625)
 _ERFC_CENTRE = np.float32(2.0546875)
@@ -102,7 +103,7 @@ def erfcf(x: Float32) -> Float32:
     p, n = gauss_exp(s, fma32(b, b, -s))
     tail = scale_by_power_of_two(fma32(weight, p, weight), n)
     large = select(x < ZERO, TWO - tail, tail)
-    return propagate_nan32(x, select(a < HALF, small, large))
+    return propagate_nan32(x, select(a < _ERFC_SMALL, small, large))
 
 
 @scalar

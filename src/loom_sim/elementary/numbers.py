@@ -32,7 +32,7 @@ TWO = np.float32(2.0)
 INFINITY = np.float32(np.inf)
 SMALLEST_NORMAL = np.float32(2.0**-126)
 
-# Adding and subtracting 1.5 * 2**23 rounds a float32 below 2**22 to an integer (ties to even), which then also stands in
-# the low bits of the sum.
+# Adding and subtracting 1.5 * 2**23 rounds a float32 below 2**22 to an integer (ties to even), which then also stands
+# in the low bits of the sum.
 ROUND_MAGIC = np.float32(1.5 * 2.0**23)
 ROUND_MAGIC_BITS = ROUND_MAGIC.view(np.int32)

@@ -61,7 +61,7 @@ def _reduce_fully(a: Float64, b: Float64) -> Float64:
 
 @scalar
 def _fmod_special(x: Float32, y: Float32, result: Float32) -> Float32:
-    """NaN where an operand is one, x is infinite or y zero; x itself where y is infinite; else the result with x's sign."""
+    """NaN where an operand is one, x is infinite or y zero; x where y is infinite; else the result with x's sign."""
     signed = copysign32(select(abs32(y) == INFINITY, abs32(x), result), x)
     invalid = (x != x) | (y != y) | (abs32(x) == INFINITY) | (y == ZERO)
     return select(invalid, NAN32, signed)

@@ -1,8 +1,7 @@
 """Sine, cosine and tangent.
 
-Every finite float32 is reduced exactly enough: |x| <= 2**20 by three-part multiples of pi / 2, all else by
-a product with the bits of 2 / pi. The functions named `*_ordinary` hold for the first range alone and vectorise; engines use
-them for chunks without a large argument.
+Every finite float32 is reduced exactly enough: |x| <= 2**20 by three-part multiples of pi / 2, all else by a product
+with the bits of 2 / pi. The functions named `*_ordinary` hold for the first range alone and vectorise.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def reduce_ordinary(x: Float32) -> tuple[Float32, Float32, Int32]:
 
 @scalar
 def reduce_large(x: Float32) -> tuple[Float32, Float32, Int32]:
-    """The same for 1 <= |x| < inf: the 24-bit significand times the 96 bits of 2 / pi that decide quadrant and fraction."""
+    """The same for 1 <= |x| < inf: the significand times the 96 bits of 2 / pi that decide quadrant and fraction."""
     pattern = bits32(x)
     significand = np.uint64((pattern & _MANTISSA_MASK) | _IMPLICIT_BIT)
     # |x| = significand * 2**(exponent - 150); bits of 2 / pi above weight 2**(151 - exponent) only add whole turns.

@@ -66,7 +66,7 @@ def erfc(x: ArrayLike) -> Float32s:
     p = expm1_fraction(r - s_low)
     v = scale(fma32(w, p, w), n)
     large = np.where(argument < 0, np.float32(2) - v, v)
-    return canonical32(np.where(np.abs(argument) < HALF, small, large))
+    return canonical32(np.where(np.abs(argument) < np.float32(0.75), small, large))
 
 
 def erfinv(x: ArrayLike) -> Float32s:

@@ -292,6 +292,18 @@ def rint64(typing_context: Any, x: Any) -> Any:
 
 
 @_intrinsic
+def floor64(typing_context: Any, x: Any) -> Any:
+    """f64 -> f64: largest integral value <= x, sign of zero kept."""
+    return types.float64(types.float64), _llvm_call("llvm.floor.f64", _F64, [_F64])
+
+
+@_intrinsic
+def ceil64(typing_context: Any, x: Any) -> Any:
+    """f64 -> f64: smallest integral value >= x, sign of zero kept."""
+    return types.float64(types.float64), _llvm_call("llvm.ceil.f64", _F64, [_F64])
+
+
+@_intrinsic
 def trunc64(typing_context: Any, x: Any) -> Any:
     """f64 -> f64: x without its fraction, sign of zero kept."""
     return types.float64(types.float64), _llvm_call("llvm.trunc.f64", _F64, [_F64])
@@ -392,3 +404,9 @@ def propagate_nan32(x: Float32, result: Float32) -> Float32:
 def canonical64(x: Float64) -> Float64:
     """f64 -> f64: every NaN becomes 0x7ff8000000000000, every other value keeps its bits."""
     return select(x != x, NAN64, x)
+
+
+@scalar
+def propagate_nan64(x: Float64, result: Float64) -> Float64:
+    """(f64, f64) -> f64: the canonical NaN where `x` is a NaN, else `result` (which must not be one)."""
+    return select(x != x, NAN64, result)

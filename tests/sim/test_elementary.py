@@ -155,7 +155,7 @@ def _scalar_oracle(function: Callable[[float], float]) -> Callable[[NDArray[np.f
 
 def _erfinv(x: float) -> float:
     if abs(x) < 1:
-        return float(mpmath.erfinv(x))
+        return math.copysign(float(mpmath.erfinv(x)), x)  # mpmath has no -0
     return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
 
 
@@ -173,7 +173,7 @@ def _digamma(x: float) -> float:
 
 
 def _gelu(x: float) -> float:
-    return x * 0.5 * math.erfc(-x / math.sqrt(2.0)) if math.isfinite(x) else max(x, 0.0)
+    return x * 0.5 * math.erfc(-x / math.sqrt(2.0)) if math.isfinite(x) else max(x, -0.0)
 
 
 def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:

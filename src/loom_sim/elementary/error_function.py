@@ -82,8 +82,8 @@ def geluf(x: Float32) -> Float32:
     s = half_a * a
     p, n = gauss_exp(s, fma32(half_a, a, -s))
     tail = scale_by_power_of_two(fma32(weight, p, weight), n)
-    large = select(x < ZERO, -ZERO, x) - tail
-    return propagate_nan32(x, select(a < ONE, small, large))
+    large = select(x < ZERO, ZERO, x) - tail
+    return propagate_nan32(x, copysign32(select(a < ONE, small, large), x))
 
 
 @scalar
@@ -97,11 +97,15 @@ def erfcf(x: Float32) -> Float32:
     d_low = fma32(_ERFC_SLOPE, b, ONE - d)
     t = div32(ONE, d)
     t_low = t * fma32(-t, d_low, fma32(-t, d, ONE))
-    weight = polynomial32((b - _ERFC_CENTRE) * t, _ERFC)
-    weight = fma32(weight, t, weight * t_low)
+    v = (b - _ERFC_CENTRE) * t
+    rest = polynomial32(v, _ERFC[1:])
+    factor = fma32(rest, v, _ERFC[0])
+    factor_low = fma32(rest, v, _ERFC[0] - factor)
+    weight = factor * t
+    weight_low = fma32(factor_low, t, fma32(factor, t_low, fma32(factor, t, -weight)))
     s = b * b
     p, n = gauss_exp(s, fma32(b, b, -s))
-    tail = scale_by_power_of_two(fma32(weight, p, weight), n)
+    tail = scale_by_power_of_two(weight + fma32(weight, p, weight_low), n)
     large = select(x < ZERO, TWO - tail, tail)
     return propagate_nan32(x, select(a < _ERFC_SMALL, small, large))
 
@@ -111,8 +115,14 @@ def erfinvf(x: Float32) -> Float32:
     """f32 -> f32: the inverse of erf; infinite at -1 and 1, NaN beyond."""
     f, e = split_exponent(fma32(-x, x, ONE))
     w = -log_sum(f, e)
-    low = polynomial32(w, _ERFINV_LOW)
-    high = polynomial32(sqrt32(abs32(w)) - _ERFINV_CENTRE, _ERFINV_HIGH)
-    result = x * select(w < _ERFINV_SPLIT, low, high)
+    low = w < _ERFINV_SPLIT
+    u = sqrt32(abs32(w)) - _ERFINV_CENTRE
+    rest = select(low, polynomial32(w, _ERFINV_LOW[1:]), polynomial32(u, _ERFINV_HIGH[1:]))
+    variable = select(low, w, u)
+    first = select(low, _ERFINV_LOW[0], _ERFINV_HIGH[0])
+    # The last step of Horner's rule keeps what it rounds off.
+    ratio = fma32(rest, variable, first)
+    ratio_low = fma32(rest, variable, first - ratio)
+    result = fma32(x, ratio, x * ratio_low)
     result = select(abs32(x) == ONE, copysign32(INFINITY, x), result)
     return select(abs32(x) <= ONE, result, NAN32)

@@ -24,7 +24,6 @@ from loom_sim.elementary.numbers import (
     ROUND_MAGIC,
     ROUND_MAGIC_BITS,
     TWO,
-    ZERO,
     coefficients32,
     constant32,
 )
@@ -38,12 +37,10 @@ _EXP2 = coefficients32("exp2")
 _TANH = coefficients32("tanh")
 
 # Beyond these the result is infinite or rounds to zero, and the integer part still fits the two-step scaling.
-# Below its lowest argument a function is +0. It is then computed at 0 instead, since the way through subnormal numbers
-# that the documented clamp takes is several times slower on most processors.
 _EXP_HIGHEST = np.float32(89.0)
-_EXP_LOWEST = np.float32(-104.0)
+_EXP_LOWEST = np.float32(-105.0)
 _EXP2_HIGHEST = np.float32(129.0)
-_EXP2_LOWEST = np.float32(-151.0)
+_EXP2_LOWEST = np.float32(-152.0)
 _EXPM1_LOWEST = np.float32(-18.0)
 _TANH_SMALL = np.float32(0.625)
 _TANH_ONE = np.float32(10.0)
@@ -57,12 +54,15 @@ def power_of_two(exponent: Int32) -> Float32:
 
 @scalar
 def scale_by_power_of_two(x: Float32, exponent: Int32) -> Float32:
-    """x * 2**exponent for an i32 in [-240, 240] and 0.25 < |x| < 4: two exact halves, so only the last product rounds.
+    """x * 2**exponent for an i32 in [-240, 240] and 0.25 < x < 2: two exact halves, so only the last product rounds.
 
-    Of a NaN anything: the first half is added to the exponent field.
+    Of a NaN anything: the first half is added to the exponent field. From 2**-151 down the product rounds to zero, and
+    the second factor is zero from the start: an underflow costs several times as much on most processors, and masked
+    attention scores are full of them.
     """
     half = np.int32(exponent >> 1)
-    return float32_from_bits(np.int32(bits32(x) + (half << 23))) * power_of_two(np.int32(exponent - half))
+    rest = select(exponent < np.int32(-150), np.int32(0), np.int32((exponent - half + 127) << 23))
+    return float32_from_bits(np.int32(bits32(x) + (half << 23))) * float32_from_bits(rest)
 
 
 @scalar
@@ -95,28 +95,27 @@ def exp2_fraction(r: Float32) -> Float32:
 @scalar
 def exp_nonpositive(x: Float32) -> Float32:
     """e**x for x <= 0; of a NaN anything."""
-    vanishes = x < _EXP_LOWEST
-    r, n = reduce_exp(select(vanishes, ZERO, x))
-    return select(vanishes, ZERO, scale_by_power_of_two(exp_fraction(r), n))
+    r, n = reduce_exp(select(x < _EXP_LOWEST, _EXP_LOWEST, x))
+    return scale_by_power_of_two(exp_fraction(r), n)
 
 
 @scalar
 def expf(x: Float32) -> Float32:
     """f32 -> f32: e**x."""
-    vanishes = x < _EXP_LOWEST
-    r, n = reduce_exp(select(vanishes, ZERO, select(x > _EXP_HIGHEST, _EXP_HIGHEST, x)))
-    return propagate_nan32(x, select(vanishes, ZERO, scale_by_power_of_two(exp_fraction(r), n)))
+    clamped = select(x > _EXP_HIGHEST, _EXP_HIGHEST, x)
+    r, n = reduce_exp(select(clamped < _EXP_LOWEST, _EXP_LOWEST, clamped))
+    return propagate_nan32(x, scale_by_power_of_two(exp_fraction(r), n))
 
 
 @scalar
 def exp2f(x: Float32) -> Float32:
     """f32 -> f32: 2**x; exact for integers."""
-    vanishes = x < _EXP2_LOWEST
-    clamped = select(vanishes, ZERO, select(x > _EXP2_HIGHEST, _EXP2_HIGHEST, x))
+    clamped = select(x > _EXP2_HIGHEST, _EXP2_HIGHEST, x)
+    clamped = select(clamped < _EXP2_LOWEST, _EXP2_LOWEST, clamped)
     shifted = clamped + ROUND_MAGIC
     r = clamped - (shifted - ROUND_MAGIC)
-    power = scale_by_power_of_two(exp2_fraction(r), np.int32(bits32(shifted) - ROUND_MAGIC_BITS))
-    return propagate_nan32(x, select(vanishes, ZERO, power))
+    n = np.int32(bits32(shifted) - ROUND_MAGIC_BITS)
+    return propagate_nan32(x, scale_by_power_of_two(exp2_fraction(r), n))
 
 
 @scalar

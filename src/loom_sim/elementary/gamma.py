@@ -64,7 +64,8 @@ def lgammaf(x: Float32) -> Float32:
     negative = bits32(x) < np.int32(0)
     divisor = select(negative, a * sine, ONE_WIDE)
     log_product = log_wide(div64(product, divisor))
-    wide = select(negative, (_LOG_PI - positive) + log_product, positive - log_product)
+    # 0 - log(1) and not -log(1), so that lgamma(1) = +0.
+    wide = select(negative, (_LOG_PI - positive) + log_product, (_ZERO - log_product) + positive)
     pole = (x <= ZERO) & (sine == _ZERO)
     result = select(pole | (abs32(x) == INFINITY), INFINITY, np.float32(wide))
     return propagate_nan32(x, result)

@@ -12,6 +12,7 @@ from loom_core.reference.elementary.evaluation import (
     NAN,
     ONE,
     add_magic,
+    first_coefficient,
     horner,
     magic_integer,
     power_of_two,
@@ -44,8 +45,8 @@ def gelu(x: ArrayLike) -> Float32s:
     r, n = reduce_exp(-s)
     p = expm1_fraction(r - s_low)
     t = scale(fma32(w, p, w), n)
-    large = np.where(argument < 0, np.float32(-0.0), argument) - t
-    return canonical32(np.where(np.abs(argument) < ONE, small, large))
+    large = np.where(argument < 0, np.float32(0), argument) - t
+    return canonical32(np.copysign(np.where(np.abs(argument) < ONE, small, large), argument))
 
 
 def erfc(x: ArrayLike) -> Float32s:
@@ -58,13 +59,17 @@ def erfc(x: ArrayLike) -> Float32s:
     d_low = fma32(slope, b, ONE - d)
     t = ONE / d
     t_low = t * fma32(-t, d_low, fma32(-t, d, ONE))
-    polynomial = horner((b - np.float32(2.0546875)) * t, "erfc")
-    w = fma32(polynomial, t, polynomial * t_low)
+    u = (b - np.float32(2.0546875)) * t
+    q, first = horner(u, "erfc", last=1), first_coefficient("erfc")
+    f = fma32(q, u, first)
+    f_low = fma32(q, u, first - f)
+    w = f * t
+    w_low = fma32(f_low, t, fma32(f, t_low, fma32(f, t, -w)))
     s = b * b
     s_low = fma32(b, b, -s)
     r, n = reduce_exp(-s)
     p = expm1_fraction(r - s_low)
-    v = scale(fma32(w, p, w), n)
+    v = scale(w + fma32(w, p, w_low), n)
     large = np.where(argument < 0, np.float32(2) - v, v)
     return canonical32(np.where(np.abs(argument) < np.float32(0.75), small, large))
 
@@ -74,7 +79,11 @@ def erfinv(x: ArrayLike) -> Float32s:
     argument = f32(x)
     f, e = split_exponent(fma32(-argument, argument, ONE))
     w = -log_sum(f, e)
-    high = horner(np.sqrt(np.abs(w)) - np.float32(2.1875), "erfinv_high")
-    v = argument * np.where(w < np.float32(5.5), horner(w, "erfinv_low"), high)
+    near = w < np.float32(5.5)
+    u = np.where(near, w, np.sqrt(np.abs(w)) - np.float32(2.1875))
+    q = np.where(near, horner(u, "erfinv_low", last=1), horner(u, "erfinv_high", last=1))
+    first = np.where(near, first_coefficient("erfinv_low"), first_coefficient("erfinv_high"))
+    p = fma32(q, u, first)
+    v = fma32(argument, p, argument * fma32(q, u, first - p))
     v = np.where(np.abs(argument) == 1, np.copysign(INFINITY, argument), v)
     return canonical32(np.where(np.abs(argument) > 1, NAN, v))

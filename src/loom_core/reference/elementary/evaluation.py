@@ -22,13 +22,18 @@ def number(name: str) -> np.float32:
     return np.float32(constant(name))
 
 
-def horner(x: ArrayLike, table: str) -> Float32s:
-    """The polynomial `table` at x: one fma a step, from the highest coefficient down."""
-    coefficients = [np.float32(value) for value in POLYNOMIALS[table].values]
+def horner(x: ArrayLike, table: str, last: int = 0) -> Float32s:
+    """The polynomial `table` at x: one fma a step, from the highest coefficient down to that of power `last`."""
+    coefficients = [np.float32(value) for value in POLYNOMIALS[table].values[last:]]
     result = np.broadcast_to(coefficients[-1], np.shape(x))
     for coefficient in coefficients[-2::-1]:
         result = fma32(result, x, coefficient)
     return f32(result)
+
+
+def first_coefficient(table: str) -> np.float32:
+    """The coefficient of power 0."""
+    return np.float32(POLYNOMIALS[table].values[0])
 
 
 def magic_integer(shifted: Float32s) -> tuple[Float32s, Int32s]:

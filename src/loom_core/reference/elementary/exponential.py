@@ -41,13 +41,13 @@ def exp2_fraction(r: Float32s) -> Float32s:
 
 def exp(x: ArrayLike) -> Float32s:
     """e^x."""
-    r, n = reduce_exp(np.clip(f32(x), np.float32(-104), np.float32(89)))
+    r, n = reduce_exp(np.clip(f32(x), np.float32(-105), np.float32(89)))
     return canonical32(scale(exp_fraction(r), n))
 
 
 def exp2(x: ArrayLike) -> Float32s:
     """2^x."""
-    y = np.clip(f32(x), np.float32(-151), np.float32(129))
+    y = np.clip(f32(x), np.float32(-152), np.float32(129))
     n, integer = magic_integer(add_magic(y))
     return canonical32(scale(exp2_fraction(y - n), integer))
 

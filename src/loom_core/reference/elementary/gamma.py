@@ -32,7 +32,7 @@ def lgamma(x: ArrayLike) -> Float32s:
     q = np.where((a >= 3) & (a < 8), product, 1.0)
     s = sinpi_wide(np.abs(a - np.rint(a)))
     reflected = (constant("log_pi_wide") - p) + log_wide(q / (a * s))
-    v = np.where(np.signbit(f32(x)), reflected, p - log_wide(q))
+    v = np.where(np.signbit(f32(x)), reflected, (0.0 - log_wide(q)) + p)
     infinite = np.isinf(a) | ((f64(x) <= 0) & (a == np.rint(a)))
     return canonical32(np.where(np.isnan(a), np.nan, np.where(infinite, np.inf, v)).astype(np.float32))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -16,8 +17,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import loom
 from examples import matmul, softmax, vector_add
-from loom_core.objfile import write_object
 
 BUILD = Path(__file__).resolve().parents[1] / "build"
 
@@ -58,6 +59,32 @@ def jobs() -> list[Job]:
     ]  # fmt: skip
 
 
+def launch_options(job: Job, compiled: loom.LoomObject) -> str:
+    """The options of `loomc run` and `loomc profile` for a launch like the job's, on arrays of zeros."""
+    names = [parameter.name for parameter in job.kernel.parameters]
+    given = dict(zip(names, job.call, strict=False))
+    options = []
+    for argument in compiled.abi.args:
+        value = given[argument.name]
+        sizes = ",".join(map(str, value.shape)) if argument.kind == "buffer" else ""
+        text = f"{argument.dtype}[{sizes}]" if argument.kind == "buffer" else str(value)
+        # Brackets mean something to some shells.
+        options.append(f'--arg "{argument.name}={text}"' if sizes else f"--arg {argument.name}={text}")
+    return " ".join([*options, "--grid", ",".join(map(str, job.grid))])
+
+
+def loomc_command() -> str:
+    """How to call loomc here: by its name, by its path beside this Python, or as a module."""
+    if shutil.which("loomc"):
+        return "loomc"
+    beside = shutil.which("loomc", path=str(Path(sys.executable).parent))
+    if beside is None:
+        return f"{sys.executable} -m loom_core.tools.loomc"
+    path = Path(beside)
+    root = BUILD.parent
+    return str(path.relative_to(root) if path.is_relative_to(root) else path)
+
+
 def main() -> int:
     """Run all; exit code 1 where a result is wrong."""
     console = Console()
@@ -66,7 +93,7 @@ def main() -> int:
         left = heading in ("kernel", "object")
         table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     BUILD.mkdir(exist_ok=True)
-    wrong = []
+    wrong, launches = [], []
     for job in jobs():
         console.print(f"compiling and running {job.name} ...", style="dim")
         job.kernel[job.grid](*job.call, **job.blocks)
@@ -76,19 +103,24 @@ def main() -> int:
         seconds = time.perf_counter() - start
         trace = job.kernel.trace(*job.call, grid=job.grid, **job.blocks)
         path = BUILD / f"{job.kernel.__name__}.loom"
-        path.write_bytes(write_object(job.kernel.compile(*job.call, **job.blocks)))
+        compiled = job.kernel.compile(*job.call, **job.blocks)
+        path.write_bytes(loom.write_object(compiled))
+        shown = path.relative_to(BUILD.parent)
+        launches.append((shown, launch_options(job, compiled)))
         table.add_row(
             job.name, f"{error:.0e}" if error else "none", f"{seconds * 1e3:.2f} ms",
-            f"{trace.cycles:,}", f"{trace.busy_fraction('MXU'):.0%}", str(path.relative_to(BUILD.parent)),
+            f"{trace.cycles:,}", f"{trace.busy_fraction('MXU'):.0%}", str(shown),
         )  # fmt: skip
         if error > job.tolerance:
             wrong.append(job.name)
     console.print(table)
     console.print("error: against NumPy in float64; cycles and MXU (busy): the cycle model of machine l1.")
-    console.print("The kernels are in examples/. To read an object:")
-    console.print("  loomc explain --object-file OBJECT")
-    console.print("  loomc profile --object-file OBJECT")
-    console.print("  loomc disasm OBJECT")
+    print("The kernels are in examples/. To read the objects, from the folder of this README:")
+    loomc = loomc_command()
+    print(f"  {loomc} explain {launches[0][0]}")
+    print(f"  {loomc} disasm {launches[0][0]}")
+    for path, options in launches:
+        print(f"  {loomc} profile {path} {options}")
     if wrong:
         console.print(f"wrong: {', '.join(wrong)}", style="bold red")
     return 1 if wrong else 0

@@ -19,12 +19,14 @@ IR = BASE | {"loom_core.ir"}
 OPS = IR | {"loom_core.reference", "loom_core.ops", "loom_core.isa"}
 PASSES = OPS | {"loom_core.interp", "loom_core.passes"}
 CORE = OBJECT | PASSES | {"loom_core.trace", "loom_core.interchange", "loom_core.importers", "loom_core.codegen"}
+CORE |= {"loom_core.formats"}
 RUN = CORE | {"loom_core.cache", "loom_core.compile", "loom_sim", "libloom"}
 
 # Each layer and what it may import besides itself and `loom_core` (its version). A new layer is a new row.
 LAYERS: dict[str, set[str]] = {
     "loom_core.base": set(),
     "loom_core.isa": BASE,
+    "loom_core.formats": ISA,
     "loom_core.objfile": ISA,
     "loom_core.ir": BASE,
     "loom_core.reference": ISA,

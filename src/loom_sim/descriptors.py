@@ -2,7 +2,8 @@
 
     0 ..   7     the first six: streams; registers; body instructions; tail instructions; log2 of the bytes of a slot's
                  element; address of the first instruction
-    8 ..         STREAM_WORDS a stream: kind, log2 bytes, 1 if it belongs to the tail, 1 if it keeps its old values
+    8 ..         STREAM_WORDS a stream: kind, log2 bytes, 1 if it belongs to the tail, set of stores (bits)
+                 whose values it must not show
     then         INSTR_WORDS an instruction: engine address, operand codes dst a b c, 1 if a reduction, log2 bytes of
                  its result
 
@@ -63,14 +64,14 @@ def describe(program: SceProgram, info: ProgramInfo, engine: Callable[[SceOp], i
     words[TAIL_COUNT] = len(instructions) - info.tail_start
     words[INSTRUCTIONS] = words.ctypes.data + 8 * first_instruction
     tail_reads = _loads_of(instructions[info.tail_start :], program)
-    keeps = _read_after_a_store(program)
+    keeps = _stores_before_reads(program)
     log2s = [DTYPE_LOG2_BYTES[stream.dtype] for stream in streams]
     for number, stream in enumerate(streams):
         at = FIRST_STREAM + STREAM_WORDS * number
         words[at + STREAM_KIND] = STREAM_KINDS[stream.kind]
         words[at + STREAM_LOG2] = DTYPE_LOG2_BYTES[stream.dtype]
         words[at + STREAM_TAIL] = number in tail_reads or info.reduced_stores[number]
-        words[at + STREAM_KEEPS] = number in keeps
+        words[at + STREAM_KEEPS] = keeps.get(number, 0)
     for index, instr in enumerate(instructions):
         op = SCE_OPS[instr.mnemonic]
         at = first_instruction + INSTR_WORDS * index
@@ -93,16 +94,17 @@ def _loads_of(instructions: tuple[SceInstr, ...], program: SceProgram) -> set[in
     return {number for number in numbers if program.streams[number].kind == "load"}
 
 
-def _read_after_a_store(program: SceProgram) -> set[int]:
-    """Load streams that an instruction reads after an earlier one has stored.
+def _stores_before_reads(program: SceProgram) -> dict[int, int]:
+    """Load stream -> the store streams (bits) that are written before one of its reads.
 
     Where the two streams are one and the same, an update in place, every read is of the old values; a chunk of such a
     load is therefore copied before the instructions run.
     """
-    found: set[int] = set()
-    stored = False
+    found: dict[int, int] = {}
+    stored = 0
     for instr in program.instructions:
-        if stored:
-            found |= _loads_of((instr,), program)
-        stored = stored or isinstance(instr.dst, S)
+        for number in _loads_of((instr,), program):
+            found[number] = found.get(number, 0) | stored
+        if isinstance(instr.dst, S):
+            stored |= 1 << instr.dst.number
     return found

@@ -15,31 +15,11 @@ from numba import types
 from numba.extending import intrinsic
 
 from loom_core.isa.sce import SceOp
+from loom_sim.element_types import VALUE_TYPES, after_load, before_store, memory_type
 from loom_sim.reductions import build_reduction
 from loom_sim.scalars import Scalar, compiled_scalar, ordinary_of, scalar_of
 
 ElementEngine: TypeAlias = Callable[[int, int, int, int, int], None]
-
-_NUMBA_TYPES: Final[dict[str, Any]] = {
-    "f32": types.float32,
-    "i64": types.int64,
-    "i32": types.int32,
-    "i16": types.int16,
-    "i8": types.int8,
-    "u8": types.uint8,
-    "bool": types.boolean,
-    "64": types.int64,
-    "32": types.int32,
-    "16": types.int16,
-    "8": types.int8,
-}
-
-
-def _llvm_type(name: str) -> ir.Type:
-    kind = _NUMBA_TYPES[name]
-    if kind == types.float32:
-        return ir.FloatType()
-    return ir.IntType(8 if kind == types.boolean else kind.bitwidth)
 
 
 def _scopes(module: ir.Module) -> tuple[Any, Any]:
@@ -55,26 +35,26 @@ def _scopes(module: ir.Module) -> tuple[Any, Any]:
 
 
 def _make_load(name: str) -> Any:
-    memory = _llvm_type(name)
+    memory = memory_type(name)
 
     @intrinsic
     def load(typing_context, base, index):  # type: ignore[no-untyped-def]
-        """Element `index` of the array at `base`; a bool byte other than 0 is true."""
+        """Element `index` of the array at `base`."""
 
         def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
             # One inttoptr and an indexed access: the form in which the vectoriser sees consecutive elements.
             pointer = builder.gep(builder.inttoptr(values[0], memory.as_pointer()), [values[1]])
             value = builder.load(pointer, align=1)
             value.set_metadata("alias.scope", _scopes(builder.module)[1])
-            return builder.icmp_unsigned("!=", value, memory(0)) if name == "bool" else value
+            return after_load(builder, name, value)
 
-        return _NUMBA_TYPES[name](types.int64, types.int64), generate
+        return VALUE_TYPES[name](types.int64, types.int64), generate
 
     return load
 
 
 def _make_store(name: str) -> Any:
-    memory = _llvm_type(name)
+    memory = memory_type(name)
 
     @intrinsic
     def store(typing_context, base, index, value):  # type: ignore[no-untyped-def]
@@ -82,29 +62,29 @@ def _make_store(name: str) -> Any:
 
         def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
             pointer = builder.gep(builder.inttoptr(values[0], memory.as_pointer()), [values[1]])
-            value = builder.zext(values[2], memory) if name == "bool" else values[2]
-            instruction = builder.store(value, pointer, align=1)
+            instruction = builder.store(before_store(builder, name, values[2]), pointer, align=1)
             instruction.set_metadata("noalias", _scopes(builder.module)[1])
             return context.get_dummy_value()
 
-        return types.void(types.int64, types.int64, _NUMBA_TYPES[name]), generate
+        return types.void(types.int64, types.int64, VALUE_TYPES[name]), generate
 
     return store
 
 
-_LOADS: Final = {name: _make_load(name) for name in _NUMBA_TYPES}
-_STORES: Final = {name: _make_store(name) for name in _NUMBA_TYPES}
+_LOADS: Final = {name: _make_load(name) for name in VALUE_TYPES}
+_STORES: Final = {name: _make_store(name) for name in VALUE_TYPES}
 
 
 def build_element(op: SceOp) -> ElementEngine:
     """The Python function of an opcode's engine, for `jit.engine_address`."""
     if op.is_reduction:
-        return build_reduction(op, _LOADS[op.result], _STORES[op.result], compiled_scalar)
+        return build_reduction(op, _LOADS[op.result], _STORES[op.result])
     loads, store = [_LOADS[name] for name in op.operands], _STORES[op.result]
     ordinary = ordinary_of(op)
     if ordinary is not None:
         builder = (_guarded_unary, _guarded_binary)[len(op.operands) - 1]
-        return builder(scalar_of(op), ordinary.function, ordinary.holds, loads, store)
+        function, holds = compiled_scalar(ordinary.function), compiled_scalar(ordinary.holds)
+        return builder(scalar_of(op), function, holds, loads, store)
     return (_unary, _binary, _ternary)[len(op.operands) - 1](scalar_of(op), loads, store)
 
 

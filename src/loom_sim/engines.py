@@ -24,20 +24,8 @@ def interpreter_address() -> int:
 
 
 def tracing_interpreter_address() -> int:
-    """The command processor with the cycle model."""
+    """The command processor with the cycle model, costs of all commands included."""
     return jit.engine_address("tracer", _builder("timeline", "build_tracing_interpreter"), jit.INTERPRETER_SIGNATURE)
-
-
-def cost_table(commands: Iterable[Command]) -> npt.NDArray[np.int64]:
-    """Addresses by opcode of the cost engines that the tracing interpreter needs for these commands; else 0."""
-    table = np.zeros(256, np.int64)
-    for command in commands:
-        spec = command.spec
-        if spec.synchronises and table[spec.opcode] == 0:
-            table[spec.opcode] = jit.engine_address(
-                f"cost.{spec.mnemonic}", _builder("timeline", "build_cost", spec.opcode)
-            )
-    return table
 
 
 def element_address(op: SceOp) -> int:
@@ -50,7 +38,11 @@ def command_address(command: Command) -> int:
     if command.mnemonic == "copy":
         log2 = command.flag("log2_bytes")
         return jit.engine_address(f"copy.{8 << log2}", _builder("dma", "build_copy", log2))
-    return jit.engine_address(command.mnemonic, _BUILDERS[command.mnemonic])
+    if command.mnemonic in _PACKS:
+        element = command.spec.flag("type").values[command.flag("type")]
+        return jit.engine_address(f"pack.{element}", _builder("matrix", "build_pack", element))
+    name = "matmul" if command.mnemonic == "matmulf" else command.mnemonic  # the two differ in cost alone
+    return jit.engine_address(name, _BUILDERS[name])
 
 
 def engine_table(commands: Iterable[Command]) -> npt.NDArray[np.int64]:
@@ -72,12 +64,17 @@ def _builder(module: str, name: str, *arguments: Any) -> Callable[[], Callable[.
 _BUILDERS: Final[dict[str, Callable[[], Callable[..., Any]]]] = {
     "pack": _builder("matrix", "build_pack"),
     "matmul": _builder("matrix", "build_matmul"),
+    "matmuli": _builder("matrix", "build_integer_matmul"),
+    "decodef": _builder("decoding", "build_decode", True),
+    "decodei": _builder("decoding", "build_decode", False),
     "accfill": _builder("matrix", "build_accfill"),
     "accload": _builder("matrix", "build_accload"),
     "program": _builder("stream", "build_program"),
 }
 
+_PACKS: Final = ("packf", "packi")
+
 
 def has_engine(mnemonic: str) -> bool:
     """Whether a command of the table can run: by the interpreter or an engine (a test holds this for all)."""
-    return COMMANDS[mnemonic].engine == "acp" or mnemonic == "copy" or mnemonic in _BUILDERS
+    return COMMANDS[mnemonic].engine == "acp" or mnemonic in ("copy", "matmulf", *_PACKS, *_BUILDERS)

@@ -298,6 +298,9 @@ class EngineCache(caching.Cache):  # type: ignore[misc]
             return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        """Store the code library, unless an edit of the sources leaves it open what it was made from."""
+        if not _sources_are_as_imported():
+            return
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -374,9 +377,7 @@ def _drop_oldest(directory: Path) -> None:
             os.unlink(path)
 
 
-@functools.cache
-def source_stamp() -> str:
-    """Digest of the sources of `loom_sim` and `loom_core.isa`: any edit there makes every stored engine stale."""
+def _sources_digest() -> str:
     here = Path(__file__).resolve().parent
     digest = hashlib.blake2b(digest_size=16)
     for folder in (here, here.parent / "loom_core" / "isa"):
@@ -385,6 +386,21 @@ def source_stamp() -> str:
             digest.update(f"{folder.name}/{path.relative_to(folder).as_posix()}:{len(content)}\n".encode())
             digest.update(content)
     return digest.hexdigest()
+
+
+_IMPORTED_SOURCES: Final = _sources_digest()
+
+
+def source_stamp() -> str:
+    """Digest of the sources of `loom_sim` and `loom_core.isa` when this process imported them: any edit there makes
+    every stored engine stale.
+    """
+    return _IMPORTED_SOURCES
+
+
+def _sources_are_as_imported() -> bool:
+    """Whether nobody has edited a source since: an engine may come from a module that was imported after the edit."""
+    return _sources_digest() == _IMPORTED_SOURCES
 
 
 def _cache_directory() -> Path | None:

@@ -8,11 +8,12 @@ of 4 bytes, an accumulator tile round_up(m, 24) * round_up(n, 32).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from loom_sim import mxu
 from loom_sim.jit import subroutine
 from loom_sim.memory import bounded_product, larger, load32, load_word, move_bytes, set32, smaller
+from loom_sim.mxu_elements import ELEMENTS
 from loom_sim.spaces import ELEMENT_LIMIT, check_range, check_sram, is_wild, out_of_bounds, oversized, space_base
 from loom_sim.state import OK, SRAM
 
@@ -41,8 +42,8 @@ def panel_bytes(extent, depth, multiple):  # type: ignore[no-untyped-def]
     return bounded_product(bounded_product(padded(extent, multiple), depth), _ELEMENT)
 
 
-def build_matmul() -> Callable[[int, int], int]:
-    """The MATMUL engine."""
+def build_matmul(multiply: Any = mxu.multiply_floats) -> Callable[[int, int], int]:
+    """The engine of a product of packed operands, by a subroutine of `mxu`."""
 
     def matmul_engine(operands, state):  # type: ignore[no-untyped-def]
         acc, a, b = load_word(operands, 0), load_word(operands, 1), load_word(operands, 2)
@@ -62,14 +63,20 @@ def build_matmul() -> Callable[[int, int], int]:
         if work > MULTIPLY_LIMIT:
             return oversized(state, work, MULTIPLY_LIMIT)
         sram = load_word(state, SRAM)
-        mxu.matmul(sram + acc, sram + a, sram + b, m, n, k)
+        multiply(sram + acc, sram + a, sram + b, m, n, k)
         return OK
 
     return matmul_engine
 
 
-def build_pack() -> Callable[[int, int], int]:
-    """The PACK engine (elements of 4 bytes)."""
+def build_integer_matmul() -> Callable[[int, int], int]:
+    """The engine of a product of packed integers."""
+    return build_matmul(mxu.multiply_pairs)
+
+
+def build_pack(name: str = "f32") -> Callable[[int, int], int]:
+    """The engine that packs elements of the type called `name`."""
+    pack, element = mxu.packing(name), ELEMENTS[name].bytes
 
     def pack_engine(operands, state):  # type: ignore[no-untyped-def]
         side = load_word(operands, -2) >> 24 & 1
@@ -88,14 +95,14 @@ def build_pack() -> Callable[[int, int], int]:
         k_lo, k_hi = larger(load_word(operands, 9), 0), smaller(load_word(operands, 10), depth)
         if ext_lo < ext_hi and k_lo < k_hi:
             status = check_box(
-                state, space, src, ext_lo, ext_hi - ext_lo, extent_stride, k_lo, k_hi - k_lo, depth_stride
+                state, space, src, ext_lo, ext_hi - ext_lo, extent_stride, k_lo, k_hi - k_lo, depth_stride, element
             )
             if status != OK:
                 return status
             src += space_base(state, space)
         else:
             ext_lo, ext_hi, k_lo, k_hi = 0, 0, 0, 0  # nothing is read
-        mxu.pack(
+        pack(
             src,
             load_word(state, SRAM) + dst,
             extent,
@@ -114,14 +121,14 @@ def build_pack() -> Callable[[int, int], int]:
     return pack_engine
 
 
-@subroutine("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64)")
-def check_box(state, space, offset, row, rows, row_stride, column, columns, column_stride):  # type: ignore[no-untyped-def]
-    """OK if a non-empty box of 4-byte elements, from element (row, column) on, lies in its space."""
+@subroutine("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)")
+def check_box(state, space, offset, row, rows, row_stride, column, columns, column_stride, element):  # type: ignore[no-untyped-def]
+    """OK if a non-empty box of elements of `element` bytes, from element (row, column) on, lies in its space."""
     to_row, row_span = bounded_product(row, row_stride), bounded_product(rows - 1, row_stride)
     to_column, column_span = bounded_product(column, column_stride), bounded_product(columns - 1, column_stride)
     first = to_row + to_column
     low = first + smaller(row_span, 0) + smaller(column_span, 0)
-    high = first + larger(row_span, 0) + larger(column_span, 0) + _ELEMENT
+    high = first + larger(row_span, 0) + larger(column_span, 0) + element
     if is_wild(to_row) or is_wild(row_span) or is_wild(to_column) or is_wild(column_span):
         return out_of_bounds(state, space, offset, low, high)
     return check_range(state, space, offset, low, high)
@@ -158,7 +165,7 @@ def build_accload() -> Callable[[int, int], int]:
         status = check_sram(state, acc, tile_bytes(m, n))
         if status != OK:
             return status
-        status = check_box(state, 0, src, 0, m, row_stride, 0, n, column_stride)
+        status = check_box(state, 0, src, 0, m, row_stride, 0, n, column_stride, _ELEMENT)
         if status != OK:
             return status
         sram = load_word(state, SRAM)

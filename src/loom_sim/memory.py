@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -166,17 +166,13 @@ def move_bytes(typing_context, dst, src, count):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _word_pointer(typing_context, address):  # type: ignore[no-untyped-def]
+def word_pointer(typing_context, address):  # type: ignore[no-untyped-def]
+    """The words at `address`, for functions that index an array."""
+
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
         return builder.inttoptr(values[0], _I64.as_pointer())
 
     return types.CPointer(types.int64)(types.int64), generate
-
-
-@njit(forceinline=True, error_model="numpy")
-def word_array(address, count):  # type: ignore[no-untyped-def]
-    """The `count` words at `address` as an array, for functions that take one."""
-    return carray(_word_pointer(address), (count,))
 
 
 @intrinsic

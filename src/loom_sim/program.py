@@ -166,7 +166,7 @@ class Program:
         if index == 0:
             return UNKNOWN
         entry = entries[index - 1]
-        return Location(entry.file, entry.line, entry.column, -1, entry.function)
+        return Location(entry.file, entry.line, entry.column, entry.end_column, entry.function)
 
 
 class NativeTables:

@@ -3,8 +3,8 @@ rows.
 
 Floats fold in the order of docs/numerics.md: in a block, lane j of 32 folds elements j, j + 32, ... from its first
 element, then lanes fold in halves 16, 8, 4, 2, 1; absent lanes are skipped. One call folds one block a row (1 <= row <=
-4096); the stream engine folds the results of several blocks by the same rule. For minimum and maximum the order does
-not matter, nor for integers.
+4096); the stream engine folds the results of several blocks by the same rule. Floats of 8 and 16 bits round after every
+step. For minimum and maximum the order does not matter, nor for integers.
 """
 
 from __future__ import annotations
@@ -13,35 +13,47 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from loom_core.base.dtype import by_name
 from loom_core.isa.sce import SceOp
-from loom_sim.bits import canonical32, select
-from loom_sim.memory import wrapping_add
+from loom_sim.element_types import VALUE_TYPES, memory_type
+from loom_sim.integers import combine_function
+from loom_sim.narrow import FORMATS, emit_canonical, emit_is_nan, emit_narrow, emit_widen, filled, like
 
 LANES: Final = 32
+GROUP: Final = 8  # rows folded together
 BLOCK: Final = 4096
 _I1 = ir.IntType(1)
 _I32 = ir.IntType(32)
 _I64 = ir.IntType(64)
-_F32 = ir.FloatType()
-_LEAST: Final = -(1 << 31)
-_MOST: Final = (1 << 31) - 1
 _Unary = Callable[[ir.IRBuilder, ir.Value], ir.Value]
 _Combine = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 
 
 @dataclass(frozen=True)
 class _Fold:
-    """`combine` works on what `prepare` makes of a vector of floats; `finish` makes the float of the last element."""
+    """`combine` works on what `prepare` makes of a vector of elements, of type `prepared`; `finish` makes elements of
+    it again, with canonical NaNs."""
 
+    element: ir.Type
+    prepared: ir.Type
     combine: _Combine
-    prepare: _Unary = lambda builder, x: x
-    finish: _Unary = lambda builder, x: x
+    prepare: _Unary
+    finish: _Unary
+
+    @property
+    def row_type(self) -> ir.VectorType:
+        """A vector of elements, one a lane."""
+        return ir.VectorType(self.element, LANES)
+
+    @property
+    def half_type(self) -> ir.VectorType:
+        """What `prepare` makes of the first half of the lanes."""
+        return ir.VectorType(self.prepared, LANES // 2)
 
 
 # ---- float folds -----------------------------------------------------------------------------------------------------
@@ -81,35 +93,28 @@ def _partial_load(builder: ir.IRBuilder, pointer: ir.Value, vector: ir.VectorTyp
     """The first lanes of a vector; absent ones are not read and come out as zero."""
     mask = ir.VectorType(_I1, vector.count)
     kind = ir.FunctionType(vector, [pointer.type, _I32, mask, vector])
-    load = cgutils.get_or_insert_function(builder.module, kind, f"llvm.masked.load.v{vector.count}f32.p0")
-    return builder.call(load, [pointer, _I32(4), present, ir.Constant(vector, [0.0] * vector.count)])
+    element = vector.element
+    suffix = f"i{element.width}" if isinstance(element, ir.IntType) else f"f{64 if element == ir.DoubleType() else 32}"
+    load = cgutils.get_or_insert_function(builder.module, kind, f"llvm.masked.load.v{vector.count}{suffix}.p0")
+    zeros = ir.Constant(vector, [0 if isinstance(element, ir.IntType) else 0.0] * vector.count)
+    return builder.call(load, [pointer, _I32(1), present, zeros])
 
 
-def _emit_fold(builder: ir.IRBuilder, fold: _Fold, address: ir.Value, row: ir.Value) -> ir.Value:
-    """The fold of `row` floats at `address`, 1 <= row <= 4096."""
+def _emit_lanes(builder: ir.IRBuilder, fold: _Fold, base: ir.Value, row: ir.Value) -> ir.Value:
+    """The 32 lanes of a row of at least 32 elements, prepared; `base` points to vectors of 32."""
     combine = fold.combine
-    vector = ir.VectorType(_F32, LANES)
-    base = builder.inttoptr(address, vector.as_pointer())
     whole = builder.lshr(row, _I64(5))
     rest = builder.and_(row, _I64(LANES - 1))
-    short, first, loop, after, tail, lanes_done, done = (
-        builder.append_basic_block(f"fold.{name}")
-        for name in ("short", "first", "loop", "after", "tail", "lanes", "done")
+    loop, after, tail, done = (
+        builder.append_basic_block(f"lanes.{name}") for name in ("loop", "after", "tail", "done")
     )
-    builder.cbranch(builder.icmp_signed("==", whole, _I64(0)), short, first)
-
-    builder.position_at_end(short)
-    present = builder.icmp_signed("<", _iota(LANES), _splat(builder, row, LANES))
-    few = _fold_lanes(builder, combine, fold.prepare(builder, _partial_load(builder, base, vector, present)), row)
-    builder.branch(done)
-
-    builder.position_at_end(first)
-    head = fold.prepare(builder, builder.load(base, align=4))
+    head = fold.prepare(builder, builder.load(base, align=1))
+    first = builder.block
     builder.cbranch(builder.icmp_signed(">", whole, _I64(1)), loop, after)
 
     builder.position_at_end(loop)
     index, lanes = builder.phi(_I64), builder.phi(head.type)
-    loaded = builder.load(builder.gep(base, [index]), align=4)
+    loaded = builder.load(builder.gep(base, [index]), align=1)
     next_lanes = combine(builder, lanes, fold.prepare(builder, loaded))
     next_index = builder.add(index, _I64(1))
     index.add_incoming(_I64(1), first)
@@ -122,121 +127,220 @@ def _emit_fold(builder: ir.IRBuilder, fold: _Fold, address: ir.Value, row: ir.Va
     folded = builder.phi(head.type)
     folded.add_incoming(head, first)
     folded.add_incoming(next_lanes, loop)
-    builder.cbranch(builder.icmp_signed("==", rest, _I64(0)), lanes_done, tail)
+    builder.cbranch(builder.icmp_signed("==", rest, _I64(0)), done, tail)
 
     builder.position_at_end(tail)
     present = builder.icmp_signed("<", _iota(LANES), _splat(builder, rest, LANES))
-    loaded = _partial_load(builder, builder.gep(base, [whole]), vector, present)
+    loaded = _partial_load(builder, builder.gep(base, [whole]), base.type.pointee, present)
     last = combine(builder, folded, fold.prepare(builder, loaded))
     with_last = builder.select(present, last, folded)
-    builder.branch(lanes_done)
+    builder.branch(done)
 
-    builder.position_at_end(lanes_done)
-    lanes = builder.phi(head.type)
-    lanes.add_incoming(folded, after)
-    lanes.add_incoming(with_last, tail)
-    many = _fold_lanes(builder, combine, lanes, None)
+    builder.position_at_end(done)
+    result = builder.phi(head.type)
+    result.add_incoming(folded, after)
+    result.add_incoming(with_last, tail)
+    return result
+
+
+def _emit_fold(builder: ir.IRBuilder, fold: _Fold, address: ir.Value, row: ir.Value) -> ir.Value:
+    """The fold of `row` elements at `address`, 1 <= row <= 4096."""
+    vector = fold.row_type
+    base = builder.inttoptr(address, vector.as_pointer())
+    short, long, done = (builder.append_basic_block(f"fold.{name}") for name in ("short", "long", "done"))
+    builder.cbranch(builder.icmp_signed("<", row, _I64(LANES)), short, long)
+
+    builder.position_at_end(short)
+    present = builder.icmp_signed("<", _iota(LANES), _splat(builder, row, LANES))
+    lanes = fold.prepare(builder, _partial_load(builder, base, vector, present))
+    few = _fold_lanes(builder, fold.combine, lanes, row)
+    builder.branch(done)
+
+    builder.position_at_end(long)
+    many = _fold_lanes(builder, fold.combine, _emit_lanes(builder, fold, base, row), None)
+    long_end = builder.block
     builder.branch(done)
 
     builder.position_at_end(done)
     result = builder.phi(few.type)
     result.add_incoming(few, short)
-    result.add_incoming(many, lanes_done)
+    result.add_incoming(many, long_end)
     return fold.finish(builder, result)
 
 
-def _make_fold(rule: _Fold) -> Any:
+def _emit_group(builder: ir.IRBuilder, fold: _Fold, dst: ir.Value, address: ir.Value, row: ir.Value) -> None:
+    """The folds of GROUP consecutive rows of at least 32 elements, to `dst`.
+
+    Rows share instructions: a vector holds 16 lanes of one row, then 8 of two, 4 of four, 2 of eight, 1 of eight.
+    """
+    pointer = fold.row_type.as_pointer()
+    halves = cgutils.alloca_once(builder, fold.half_type, GROUP)
+    with cgutils.for_range(builder, _I64(GROUP)) as loop:
+        first = builder.gep(builder.inttoptr(address, fold.element.as_pointer()), [builder.mul(loop.index, row)])
+        lanes = _emit_lanes(builder, fold, builder.bitcast(first, pointer), row)
+        low, high = _half(builder, lanes, 0, LANES // 2), _half(builder, lanes, LANES // 2, LANES // 2)
+        builder.store(fold.combine(builder, low, high), builder.gep(halves, [loop.index]))
+    rows = [builder.load(builder.gep(halves, [_I64(i)])) for i in range(GROUP)]
+    count = LANES // 4  # lanes of a row that the next step leaves
+    while count:
+        undefined = ir.Constant(rows[0].type, ir.Undefined)
+        others = rows[1::2] or [undefined]
+        rows = [_fold_groups(builder, fold.combine, *pair, count) for pair in zip(rows[::2], others, strict=True)]
+        count //= 2
+    results = _half(builder, fold.finish(builder, rows[0]), 0, GROUP)
+    builder.store(results, builder.inttoptr(dst, results.type.as_pointer()), align=1)
+
+
+def _fold_groups(builder: ir.IRBuilder, combine: _Combine, one: ir.Value, other: ir.Value, count: int) -> ir.Value:
+    """The groups of 2 * count lanes of two vectors, each folded in halves to `count` lanes; those of `one` first."""
+    starts = range(0, LANES, 2 * count)
+    low, high = ([start + offset + i for start in starts for i in range(count)] for offset in (0, count))
+    kind = ir.VectorType(_I32, LANES // 2)
+    return combine(
+        builder,
+        builder.shuffle_vector(one, other, ir.Constant(kind, low)),
+        builder.shuffle_vector(one, other, ir.Constant(kind, high)),
+    )
+
+
+def _make_fold(rule: _Fold, dtype: str) -> Any:
+    value = VALUE_TYPES[dtype]
+
     @intrinsic
     def fold(typing_context, address, row):  # type: ignore[no-untyped-def]
-        """f32: the ordered fold of `row` floats at `address`."""
+        """The ordered fold of `row` elements at `address`."""
 
         def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
             return _emit_fold(builder, rule, values[0], values[1])
 
-        return types.float32(types.int64, types.int64), generate
+        return value(types.int64, types.int64), generate
 
     return fold
 
 
-def _flip_negative(builder: ir.IRBuilder, pattern: ir.Value) -> ir.Value:
-    """Involution between float patterns and integers of the same order (-0 just below +0)."""
-    sign = builder.ashr(pattern, ir.Constant(pattern.type, _fill(pattern.type, 31)))
-    return builder.xor(pattern, builder.and_(sign, ir.Constant(pattern.type, _fill(pattern.type, _MOST))))
+def _make_group_fold(rule: _Fold) -> Any:
+    @intrinsic
+    def fold_group(typing_context, dst, address, row):  # type: ignore[no-untyped-def]
+        """The ordered folds of GROUP rows of at least 32 elements at `address`, to `dst`."""
+
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+            _emit_group(builder, rule, *values)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), generate
+
+    return fold_group
 
 
-def _fill(kind: ir.Type, value: int) -> int | list[int]:
-    return [value] * kind.count if isinstance(kind, ir.VectorType) else value
+def _canonical(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """Every NaN of a float type that LLVM has becomes the canonical one."""
+    return builder.select(builder.fcmp_unordered("uno", x, x), filled(x.type, float("nan")), x)
 
 
-def _extreme(less: str, nan_key: int) -> _Fold:
+def _arithmetic(dtype: str, operation: str) -> _Fold:
+    """A sum ("fadd") or product ("fmul")."""
+
+    def plain(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+        return getattr(builder, operation)(x, y)
+
+    element, form = memory_type(dtype), FORMATS.get(dtype)
+    if form is None:
+        return _Fold(element, element, plain, lambda builder, x: x, _canonical)
+
+    def rounded(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+        return emit_widen(builder, form, emit_narrow(builder, form, plain(builder, x, y)))
+
+    return _Fold(
+        element,
+        ir.FloatType(),
+        rounded,
+        lambda builder, x: emit_widen(builder, form, x),
+        lambda builder, x: emit_narrow(builder, form, x),
+    )
+
+
+def _extreme(dtype: str, less: str, nan_wins: bool) -> _Fold:
     """The extreme of integers that order as the floats do; the key of NaN is one that no number has."""
+    width, form = by_name(dtype).bits, FORMATS.get(dtype)
+    integer = ir.IntType(width)
+    least, most = -(1 << (width - 1)), (1 << (width - 1)) - 1
+    nan_key = most if (less == "<") == nan_wins else least
+
+    def flip_negative(builder: ir.IRBuilder, pattern: ir.Value) -> ir.Value:
+        """Involution between float patterns and integers of the same order (-0 just below +0)."""
+        sign = builder.ashr(pattern, filled(pattern.type, width - 1))
+        return builder.xor(pattern, builder.and_(sign, filled(pattern.type, most)))
 
     def combine(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
         return builder.select(builder.icmp_signed(less, x, y), y, x)
 
     def prepare(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-        integers = ir.VectorType(_I32, x.type.count)
-        key = _flip_negative(builder, builder.bitcast(x, integers))
-        nan = ir.Constant(integers, _fill(integers, nan_key))
-        return builder.select(builder.fcmp_unordered("uno", x, x), nan, key)
+        pattern = builder.bitcast(x, like(integer, x))
+        is_nan = builder.fcmp_unordered("uno", x, x) if form is None else emit_is_nan(builder, form, x)
+        return builder.select(is_nan, filled(pattern.type, nan_key), flip_negative(builder, pattern))
 
     def finish(builder: ir.IRBuilder, key: ir.Value) -> ir.Value:
-        return builder.bitcast(_flip_negative(builder, key), _F32)
+        pattern = flip_negative(builder, key)
+        if form is not None:
+            return emit_canonical(builder, form, pattern)
+        return _canonical(builder, builder.bitcast(pattern, like(memory_type(dtype), pattern)))
 
-    return _Fold(combine, prepare, finish)
+    return _Fold(memory_type(dtype), integer, combine, prepare, finish)
 
 
-_FLOAT_FOLDS: Final[dict[str, Any]] = {
-    "reduce_sum": _make_fold(_Fold(lambda builder, x, y: builder.fadd(x, y))),
-    "reduce_prod": _make_fold(_Fold(lambda builder, x, y: builder.fmul(x, y))),
-    "reduce_max": _make_fold(_extreme("<", _LEAST)),
-    "reduce_min": _make_fold(_extreme(">", _MOST)),
-    "reduce_maxp": _make_fold(_extreme("<", _MOST)),
-    "reduce_minp": _make_fold(_extreme(">", _LEAST)),
+_FLOAT_FOLDS: Final[dict[str, Callable[[str], _Fold]]] = {
+    "reduce_sum": lambda dtype: _arithmetic(dtype, "fadd"),
+    "reduce_prod": lambda dtype: _arithmetic(dtype, "fmul"),
+    "reduce_max": lambda dtype: _extreme(dtype, "<", nan_wins=False),
+    "reduce_min": lambda dtype: _extreme(dtype, ">", nan_wins=False),
+    "reduce_maxp": lambda dtype: _extreme(dtype, "<", nan_wins=True),
+    "reduce_minp": lambda dtype: _extreme(dtype, ">", nan_wins=True),
 }
 
 
-def _by_lanes(fold: Any, store: Any) -> Callable[..., None]:
+def _by_lanes(rule: _Fold, dtype: str, store: Any) -> Callable[..., None]:
+    fold, fold_group, element_bytes = _make_fold(rule, dtype), _make_group_fold(rule), by_name(dtype).itemsize
+
     def engine(dst, a, b, row, count):  # type: ignore[no-untyped-def]
-        for r in range(count):
-            store(dst, r, canonical32(fold(a + r * row * 4, row)))
+        done = 0
+        if row >= LANES:
+            while count - done >= GROUP:
+                fold_group(dst + done * element_bytes, a + done * row * element_bytes, row)
+                done += GROUP
+        for r in range(done, count):
+            store(dst, r, fold(a + r * row * element_bytes, row))
 
     return engine
 
 
 # ---- integer folds ---------------------------------------------------------------------------------------------------
 
-_MAXIMUM: Final = lambda x, y: select(y > x, y, x)  # noqa: E731 - rows of tables
-_MINIMUM: Final = lambda x, y: select(y < x, y, x)  # noqa: E731
-
-_INTEGER_FOLDS: Final[dict[str, Callable[..., Any]]] = {
-    "reduce_sum": lambda x, y: wrapping_add(np.int64(x), np.int64(y)),
-    "reduce_max": _MAXIMUM,
-    "reduce_min": _MINIMUM,
-    "reduce_and": lambda x, y: x & y,
-    "reduce_or": lambda x, y: x | y,
-    "reduce_xor": lambda x, y: x ^ y,
+_INTEGER_FOLDS: Final = {
+    "reduce_sum": "add",
+    "reduce_prod": "mul",
+    "reduce_max": "max",
+    "reduce_min": "min",
+    "reduce_and": "and",
+    "reduce_or": "or",
+    "reduce_xor": "xor",
 }
 
 
-def _order_free(load: Any, store: Any, combine: Any, wrap: Any, element_bytes: int) -> Callable[..., None]:
+def _order_free(load: Any, store: Any, combine: Any, element_bytes: int) -> Callable[..., None]:
     def engine(dst, a, b, row, count):  # type: ignore[no-untyped-def]
         for r in range(count):
             start = a + r * row * element_bytes
-            folded = wrap(load(start, 0))
+            folded = load(start, 0)
             for i in range(1, row):
-                folded = wrap(combine(folded, load(start, i)))
+                folded = combine(folded, load(start, i))
             store(dst, r, folded)
 
     return engine
 
 
-def build_reduction(op: SceOp, load: Any, store: Any, compiled: Callable[[Any], Any]) -> Callable[..., None]:
-    """The Python function of a reduction's engine.
-
-    `load`, `store`: element access; `compiled`: lambda -> numba function.
-    """
-    if op.result == "f32":
-        return _by_lanes(_FLOAT_FOLDS[op.function], store)
-    wrap, element_bytes = (np.int32, 4) if op.result == "i32" else (np.int64, 8)
-    return _order_free(load, store, compiled(_INTEGER_FOLDS[op.function]), wrap, element_bytes)
+def build_reduction(op: SceOp, load: Any, store: Any) -> Callable[..., None]:
+    """The Python function of a reduction's engine; `load`, `store`: element access."""
+    dtype = by_name(op.result)
+    if dtype.is_float:
+        return _by_lanes(_FLOAT_FOLDS[op.function](op.result), op.result, store)
+    return _order_free(load, store, combine_function(_INTEGER_FOLDS[op.function], op.result), dtype.itemsize)

@@ -1,9 +1,8 @@
-"""What one SCE instruction does to one element: mnemonic of `isa.sce` -> scalar function, for every opcode but
-reductions.
+"""What one SCE instruction does to one element: a scalar function for every opcode of `isa.sce` but reductions.
 
-A function takes values of its row's operand types and returns one that is converted to the result type (integers wrap,
-bools are 0 or 1). Float functions return the canonical NaN. They have no branches, so that LLVM vectorises the loops
-around them. Adding a dtype is adding a family table; adding a function is adding a row.
+A function takes values of its row's operand types (`element_types`) and returns one of its result type. Float functions
+return the canonical NaN. They have no branches, so that LLVM vectorises the loops around them. Adding a dtype is adding
+what its family is made of; adding a function is adding a row to one of the tables.
 """
 
 from __future__ import annotations
@@ -12,30 +11,20 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy as np
+from llvmlite import ir
 
-from loom_core.isa.sce import DTYPE_LOG2_BYTES, SceOp
+from loom_core.isa.sce import SceOp
 from loom_sim import bits
-from loom_sim.bits import canonical32, scalar, select
-from loom_sim.memory import divide, remainder, wrapping_add, wrapping_multiply, wrapping_subtract
+from loom_sim.bits import canonical32, scalar
+from loom_sim.casts import cast_function
+from loom_sim.element_types import VALUE_TYPES
+from loom_sim.integers import emitted, integer_function
+from loom_sim.narrow import FORMATS, Format, direct_function, emit_narrow, emit_widen
 
 if TYPE_CHECKING:
     from loom_sim.elementary import Ordinary
 
 Scalar: TypeAlias = Callable[..., Any]
-
-_LEAST32: Final = np.int32(-(1 << 31))
-_ZERO32: Final = np.float32(0.0)
-_ONE32: Final = np.float32(1.0)
-
-
-@scalar
-def quotient32(a: Any, b: Any) -> Any:
-    """a / b of int32, truncated: a / 0 = -1, least / -1 = least."""
-    unsafe = (b == 0) | ((b == -1) & (a == _LEAST32))
-    divisor = select(unsafe, np.int32(1), b)
-    return select(b == 0, np.int32(-1), np.int32(bits.div64(np.float64(a), np.float64(divisor))))
-
 
 _COMPARISONS: Final[dict[str, Scalar]] = {
     "eq": lambda a, b: a == b,
@@ -57,95 +46,6 @@ _FLOAT32: Final[dict[str, Scalar]] = {
     "fma": lambda a, b, c: canonical32(bits.fma32(a, b, c)),
 }
 
-# Sums and products of two int32 are computed in int64, where they cannot overflow; int64 has wrapping ones.
-_INTEGER: Final[dict[str, Scalar]] = {
-    **_COMPARISONS,
-    "mov": lambda a: a,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: divide(a, b),
-    "rem": lambda a, b: remainder(a, b),
-    "min": lambda a, b: select(a < b, a, b),
-    "max": lambda a, b: select(a > b, a, b),
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "not": lambda a: ~a,
-    "neg": lambda a: -a,
-    "abs": lambda a: select(a < 0, -a, a),
-    "select": lambda condition, a, b: select(condition, a, b),
-}
-
-_INTEGER32: Final[dict[str, Scalar]] = {
-    **_INTEGER,
-    # A quotient of 32-bit integers is exact in float64 arithmetic once truncated: 1 / |b| from the next integer is more
-    # than the rounding error. Unlike an integer division it vectorises.
-    "div": lambda a, b: quotient32(a, b),
-    "rem": lambda a, b: a - quotient32(a, b) * b,
-    "shl": lambda a, b: select((b >= 0) & (b < 32), np.int64(a) << np.int64(b & 31), np.int64(0)),
-    "shr": lambda a, b: np.int64(a) >> np.int64(select((b >= 0) & (b < 32), b, np.int32(31))),
-    "shru": lambda a, b: select((b >= 0) & (b < 32), np.int64(np.uint32(a)) >> np.int64(b & 31), np.int64(0)),
-    "ltu": lambda a, b: np.uint32(a) < np.uint32(b),
-    "leu": lambda a, b: np.uint32(a) <= np.uint32(b),
-}
-
-_INTEGER64: Final[dict[str, Scalar]] = {
-    **_INTEGER,
-    "add": lambda a, b: wrapping_add(a, b),
-    "sub": lambda a, b: wrapping_subtract(a, b),
-    "mul": lambda a, b: wrapping_multiply(a, b),
-    "shl": lambda a, b: select((b >= 0) & (b < 64), a << (b & 63), 0),
-    "shr": lambda a, b: a >> select((b >= 0) & (b < 64), b, 63),
-    "shru": lambda a, b: select((b >= 0) & (b < 64), np.int64(np.uint64(a) >> np.uint64(b & 63)), 0),
-    "ltu": lambda a, b: np.uint64(a) < np.uint64(b),
-    "leu": lambda a, b: np.uint64(a) <= np.uint64(b),
-}
-
-_BOOL: Final[dict[str, Scalar]] = {
-    "mov": lambda a: a,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "not": lambda a: not a,
-    "select": lambda condition, a, b: select(condition, a, b),
-    "eq": lambda a, b: a == b,
-}
-
-_FAMILIES: Final[dict[str, dict[str, Scalar]]] = {
-    "f32": _FLOAT32,
-    "i32": _INTEGER32,
-    "i64": _INTEGER64,
-    "bool": _BOOL,
-}
-
-
-def _narrow_cast(low: int, high: int) -> Scalar:
-    """float32 -> an integer type whose bounds are float32 numbers: clamped, then exact but for the fraction."""
-    least, most = np.float32(low), np.float32(high)
-    return lambda x: np.int32(select(x != x, _ZERO32, select(x < least, least, select(x > most, most, x))))
-
-
-def _wide_cast(integer: Any, bits_: int) -> Scalar:
-    """float32 -> an integer type whose upper bound is no float32: 2^(bits-1) is the first float past it."""
-    past, least, most = np.float32(2.0 ** (bits_ - 1)), integer(-(1 << (bits_ - 1))), integer((1 << (bits_ - 1)) - 1)
-
-    def cast(x):  # type: ignore[no-untyped-def]
-        converted = integer(select((x >= -past) & (x < past), x, _ZERO32))  # 0 for NaN too
-        return select(x >= past, most, select(x < -past, least, converted))
-
-    return cast
-
-
-# Not `llvm.fptosi.sat`, which LLVM does not vectorise well.
-_FROM_F32: Final[dict[str, Scalar]] = {
-    "i64": _wide_cast(np.int64, 64),
-    "i32": _wide_cast(np.int32, 32),
-    "i16": _narrow_cast(-(1 << 15), (1 << 15) - 1),
-    "i8": _narrow_cast(-(1 << 7), (1 << 7) - 1),
-    "u8": _narrow_cast(0, (1 << 8) - 1),
-}
-
 
 def scalar_of(op: SceOp) -> Scalar:
     """The numba function of an opcode that is no reduction. Raises KeyError if there is none; a test asks for all."""
@@ -157,37 +57,97 @@ def compiled_scalar(function: Scalar) -> Scalar:
     return scalar(function) if isinstance(function, FunctionType) else function
 
 
+def family_of(op: SceOp) -> str:
+    """The dtype whose functions an opcode belongs to; of a plain move the number of bits."""
+    return op.mnemonic.rpartition(".")[2]
+
+
 def _select_scalar(op: SceOp) -> Scalar:
-    if op.function == "cast":
-        return _cast(op.operands[0], op.result)
-    if op.mnemonic.removeprefix("mov.").isdigit():
-        return _INTEGER["mov"]
-    family = op.mnemonic.rpartition(".")[2]
-    if op.function in _FAMILIES[family]:
-        return _FAMILIES[family][op.function]
+    if op.function.startswith("cast"):
+        return cast_function(op)
+    if op.function == "round_mantissa":
+        return emitted(op.result, [VALUE_TYPES[name] for name in op.operands], _emit_round_mantissa)
+    family = family_of(op)
+    if family == "f32":
+        return _float32(op.function)
+    if family == "f64":
+        return _float64(op.function)
+    if family in FORMATS:
+        return _narrow(op, FORMATS[family])
+    return integer_function(op)
+
+
+def _float32(function: str) -> Scalar:
+    if function in _FLOAT32:
+        return _FLOAT32[function]
     from loom_sim.elementary import FUNCTIONS_F32  # at the first need: its tables take a while to build
 
-    return {"f32": FUNCTIONS_F32}[family][op.function]
+    return FUNCTIONS_F32[function]
+
+
+def _float64(function: str) -> Scalar:
+    if function in _COMPARISONS:
+        return _COMPARISONS[function]
+    from loom_sim.elementary.double import FUNCTIONS_F64
+
+    return FUNCTIONS_F64[function]
 
 
 def ordinary_of(op: SceOp) -> Ordinary | None:
     """A faster function for ordinary arguments, where an opcode has one."""
-    if op.function == "cast" or op.result != "f32":
+    family = family_of(op)
+    if op.function.startswith("cast") or not (family in ("f32", "f64") or family in FORMATS):
         return None
-    from loom_sim.elementary import ORDINARY_F32
+    if family == "f64":
+        from loom_sim.elementary.double import ORDINARY_F64
 
-    return ORDINARY_F32.get(op.function)
+        return ORDINARY_F64.get(op.function)
+    from loom_sim.elementary import ORDINARY_F32, Ordinary
+
+    found = ORDINARY_F32.get(op.function)
+    if found is None or family == "f32":
+        return found
+    form = FORMATS[family]
+    return Ordinary(_through_f32(op, form, found.function), _through_f32(op, form, found.holds, "bool"))
 
 
-def _cast(source: str, result: str) -> Scalar:
-    if result == "bool":
-        return lambda x: x != 0
-    if source == "f32":
-        return _FROM_F32[result]
-    if result == "f32":
-        if source == "bool":
-            return lambda x: select(x, _ONE32, _ZERO32)
-        if DTYPE_LOG2_BYTES[source] == 3:
-            return bits.i64_to_f32
-        return lambda x: bits.i32_to_f32(np.int32(x))
-    return _INTEGER["mov"]  # the store wraps
+def _emit_round_mantissa(builder: ir.IRBuilder, values: Any) -> ir.Value:
+    """(f32, i32) -> f32: rounded to so many bits of the mantissa, to nearest even; unchanged for others than 0..22."""
+    value, kept = values
+    word = ir.IntType(32)
+    pattern = builder.bitcast(value, word)
+    inside = builder.icmp_unsigned("<", kept, word(23))
+    dropped = builder.select(inside, builder.sub(word(23), kept), word(1))
+    odd = builder.and_(builder.lshr(pattern, dropped), word(1))
+    half = builder.sub(builder.shl(word(1), builder.sub(dropped, word(1))), word(1))
+    raised = builder.add(builder.add(pattern, half), odd)
+    rounded = builder.and_(raised, builder.shl(word(-1), dropped))
+    is_infinite = builder.icmp_unsigned("==", builder.and_(pattern, word(0x7FFFFFFF)), word(0x7F800000))
+    result = builder.select(builder.or_(is_infinite, builder.not_(inside)), pattern, rounded)
+    is_nan = builder.fcmp_unordered("uno", value, value)
+    return builder.bitcast(builder.select(is_nan, word(0x7FC00000), result), ir.FloatType())
+
+
+# ---- floats of 8 and 16 bits -----------------------------------------------------------------------------------------
+
+
+def _narrow(op: SceOp, form: Format) -> Scalar:
+    direct = direct_function(op, form)
+    return _through_f32(op, form, _float32(op.function)) if direct is None else direct
+
+
+def _through_f32(op: SceOp, form: Format, function: Scalar, result: str | None = None) -> Scalar:
+    """`function` of f32 between the widening of its float operands and, where its result is a float, the rounding."""
+    function = compiled_scalar(function)
+    widen = emitted("f32", [VALUE_TYPES[form.name]], lambda builder, values: emit_widen(builder, form, values[0]))
+    narrow = emitted(form.name, [VALUE_TYPES["f32"]], lambda builder, values: emit_narrow(builder, form, values[0]))
+    rounds = (result or op.result) == form.name
+    shape = tuple(name == form.name for name in op.operands)
+    if shape == (True,):
+        return (lambda a: narrow(function(widen(a)))) if rounds else (lambda a: function(widen(a)))
+    if shape == (True, True):
+        if rounds:
+            return lambda a, b: narrow(function(widen(a), widen(b)))
+        return lambda a, b: function(widen(a), widen(b))
+    assert shape == (True, False) and rounds, op.mnemonic  # ldexp
+    return lambda a, b: narrow(function(widen(a), b))

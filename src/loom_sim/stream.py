@@ -27,25 +27,13 @@ from loom_sim.memory import (
     bounded_product,
     call_element,
     larger,
-    load8,
-    load16,
-    load32,
-    load64,
     load_word,
-    move_bytes,
-    set8,
-    set16,
-    set32,
-    set64,
     smaller,
-    store8,
-    store16,
-    store32,
-    store64,
     store_word,
     wrapping_add,
     wrapping_multiply,
 )
+from loom_sim.planes import count_plane, count_plane_wide, fill_slot, load_plane, store_plane
 from loom_sim.reductions import BLOCK
 from loom_sim.spaces import check_range, is_wild, out_of_bounds, oversized
 from loom_sim.state import (
@@ -67,82 +55,20 @@ CHUNK: Final = 1024  # elements; slots of 4 KiB for the usual types, so that a p
 LONGEST_ROW: Final = BLOCK * BLOCK  # results of one row's blocks make one block
 ELEMENT_ALLOWANCE: Final = 1 << 24  # elements of an iteration space beyond what SRAM holds
 RECORD_WORDS: Final = 16
-_KIND, _LOG2, _TAIL, _MODE, _ADDRESS, _SLOT, _KEEPS, _STRIDES = 0, 1, 2, 3, 4, 5, 6, 8
-_SIZES: Final = MAX_STREAMS * RECORD_WORDS  # body sizes, then tail sizes
+_KIND, _LOG2, _TAIL, _MODE, _ADDRESS, _SLOT, _KEEPS, _POINTER, _STRIDES = range(9)
 _RANK: Final = 4
 _INNER: Final = _RANK - 1
+_SIZES: Final = MAX_STREAMS * RECORD_WORDS  # body sizes, then tail sizes
+_LISTS: Final = _SIZES + 2 * _RANK  # a view's list of streams to resolve, and of those to scatter; then the tail's
+_LIST_WORDS: Final = 1 + MAX_STREAMS
 
-# How a stream becomes a pointer.
-_FIXED: Final = 0  # a slot that was filled before the first chunk
+# How a stream that changes with every chunk becomes a pointer; the others are slots that are filled once.
 _DIRECT: Final = 1  # contiguous throughout
 _IN_ROWS: Final = 2  # every chunk lies in one contiguous row
-_GATHER: Final = 3  # a slot, filled for each chunk
-_ONCE: Final = 4  # a slot, filled for the first chunk: all others are equal
-_SCATTER: Final = 5  # a slot, emptied after each chunk
+_GATHER: Final = 3  # a slot, filled for each chunk; for stores one that is emptied
 
 
 # ---- moving elements -------------------------------------------------------------------------------------------------
-
-
-@subroutine("void(int64, int64, int64, int64)")
-def fill(dst, value, count, log2):  # type: ignore[no-untyped-def]
-    """`count` contiguous elements = the low bits of `value`."""
-    if log2 == 2:
-        for i in range(count):
-            set32(dst, i, value)
-    elif log2 == 3:
-        for i in range(count):
-            set64(dst, i, value)
-    elif log2 == 0:
-        for i in range(count):
-            set8(dst, i, value)
-    else:
-        for i in range(count):
-            set16(dst, i, value)
-
-
-@subroutine("void(int64, int64, int64, int64, int64)")
-def count_up(dst, value, step, count, log2):  # type: ignore[no-untyped-def]
-    """`count` integers value, value + step, ..., wrapped to the element."""
-    if log2 == 2:
-        for i in range(count):
-            set32(dst, i, wrapping_add(value, wrapping_multiply(i, step)))
-    else:
-        for i in range(count):
-            set64(dst, i, wrapping_add(value, wrapping_multiply(i, step)))
-
-
-@subroutine("int64(int64, int64)")
-def load_element(address, log2):  # type: ignore[no-untyped-def]
-    if log2 == 2:
-        return load32(address)
-    if log2 == 3:
-        return load64(address)
-    if log2 == 0:
-        return load8(address)
-    return load16(address)
-
-
-@subroutine("void(int64, int64, int64, int64, int64, int64)")
-def move_row(dst, dst_stride, src, src_stride, count, log2):  # type: ignore[no-untyped-def]
-    """`count` elements between two strided rows."""
-    element = 1 << log2
-    if dst_stride == element and src_stride == element:
-        move_bytes(dst, src, count << log2)
-    elif dst_stride == element and src_stride == 0:
-        fill(dst, load_element(src, log2), count, log2)
-    elif log2 == 2:
-        for i in range(count):
-            store32(dst + i * dst_stride, load32(src + i * src_stride))
-    elif log2 == 3:
-        for i in range(count):
-            store64(dst + i * dst_stride, load64(src + i * src_stride))
-    elif log2 == 0:
-        for i in range(count):
-            store8(dst + i * dst_stride, load8(src + i * src_stride))
-    else:
-        for i in range(count):
-            store16(dst + i * dst_stride, load16(src + i * src_stride))
 
 
 @subroutine("int64(int64, int64, int64)")
@@ -159,25 +85,37 @@ def row_offset(record, sizes, row):  # type: ignore[no-untyped-def]
     return wrapping_add(wrapping_add(inner, outer), wrapping_multiply(rest % middle, load_word(record, _STRIDES + 1)))
 
 
+@subroutine("void(int64, int64, int64, int64, int64, int64)")
+def exchange_plane(record, place, row_stride, slot, rows, inner):  # type: ignore[no-untyped-def]
+    """Move a plane whose first element is at `place` from a stream to its slot, or the other way for a store."""
+    kind, log2, stride = load_word(record, _KIND), load_word(record, _LOG2), load_word(record, _STRIDES + _INNER)
+    if kind == STREAM_STORE:
+        store_plane(slot, place, rows, row_stride, inner, stride, log2)
+    elif kind != STREAM_IOTA:
+        load_plane(slot, place, rows, row_stride, inner, stride, log2)
+    elif log2 == 2:
+        count_plane(slot, place, rows, row_stride, stride, inner << 2)
+    else:
+        count_plane_wide(slot, place, rows, row_stride, stride, inner << 3)
+
+
 @subroutine("void(int64, int64, int64, int64)")
 def exchange(record, sizes, first, count):  # type: ignore[no-untyped-def]
     """Move elements [first, first + count) of a view from a stream to its slot, or the other way for a store."""
-    kind, log2, slot = load_word(record, _KIND), load_word(record, _LOG2), load_word(record, _SLOT)
-    stride, inner = load_word(record, _STRIDES + _INNER), load_word(sizes, _INNER)
+    log2, slot = load_word(record, _LOG2), load_word(record, _SLOT)
+    inner, plane_rows = load_word(sizes, _INNER), load_word(sizes, _INNER - 1)
     row, column = first // inner, first % inner
     while count > 0:
-        part = smaller(inner - column, count)
         place = wrapping_add(load_word(record, _ADDRESS), row_offset(record, sizes, row))
-        place = wrapping_add(place, wrapping_multiply(column, stride))
-        if kind == STREAM_IOTA:
-            count_up(slot, place, stride, part, log2)
-        elif kind == STREAM_STORE:
-            move_row(place, stride, slot, 1 << log2, part, log2)
+        if column != 0 or count < inner:
+            part, rows = smaller(inner - column, count), 1
+            place = wrapping_add(place, wrapping_multiply(column, load_word(record, _STRIDES + _INNER)))
         else:
-            move_row(slot, 1 << log2, place, stride, part, log2)
-        slot += part << log2
-        count -= part
-        row += 1
+            part, rows = inner, smaller(count // inner, plane_rows - row % plane_rows)
+        exchange_plane(record, place, load_word(record, _STRIDES + _INNER - 1), slot, rows, part)
+        slot += part * rows << log2
+        count -= part * rows
+        row += rows
         column = 0
 
 
@@ -290,69 +228,101 @@ def repeats(record, sizes, grain):  # type: ignore[no-untyped-def]
     return load_word(record, _STRIDES + _INNER) == 0 or inner == 1 or grain % inner == 0
 
 
+@subroutine("boolean(int64, int64)")
+def is_overwritten(views, record):  # type: ignore[no-untyped-def]
+    """Whether a load is one and the same stream as a store that comes before one of its reads."""
+    stores, number = load_word(record, _KEEPS), 0
+    while stores != 0:
+        if stores & 1 != 0 and load_word(views, number * RECORD_WORDS + _ADDRESS) == load_word(record, _ADDRESS):
+            return True
+        stores >>= 1
+        number += 1
+    return False
+
+
 @subroutine("void(int64, int64, int64, int64, int64, boolean)")
 def choose_modes(state, streams, tail, chunk, grain, in_rows):  # type: ignore[no-untyped-def]
-    """Decide for each stream of a view how its chunks become pointers, and fill the slots of scalars.
+    """Decide for each stream of a view how its chunks become pointers, and fill the slots of those that never change.
 
     `chunk`: elements of the longest chunk; `grain`: a divisor of where chunks begin; `in_rows`: no chunk crosses a row.
+    The streams with work for each chunk are listed: those to resolve before it, those to scatter after it.
     """
     views = state + STREAM_VIEWS * 8
     sizes = views + (_SIZES + tail * _RANK) * 8
+    resolved, scattered = resolve_list(views, tail), scatter_list(views, tail)
+    store_word(resolved, 0, 0)
+    store_word(scattered, 0, 0)
     for number in range(streams):
         record = views + number * (RECORD_WORDS * 8)
         if load_word(record, _TAIL) != tail:
             continue
         kind, log2 = load_word(record, _KIND), load_word(record, _LOG2)
-        mode = _GATHER
         if kind == STREAM_SCALAR:
-            fill(load_word(record, _SLOT), load_word(record, _ADDRESS), chunk, log2)
-            mode = _FIXED
-        elif kind == STREAM_IOTA:
-            if repeats(record, sizes, grain):
-                mode = _ONCE
-        elif load_word(record, _KEEPS) == 0:
+            fill_slot(load_word(record, _SLOT), load_word(record, _ADDRESS), chunk, log2)
+            continue
+        mode = _GATHER
+        if kind != STREAM_IOTA and not is_overwritten(views, record):
             if is_contiguous(record, sizes, 1 << log2):
                 mode = _DIRECT
             elif in_rows and (chunk == 1 or load_word(record, _STRIDES + _INNER) == 1 << log2):
                 mode = _IN_ROWS
             elif kind == STREAM_STORE:
-                mode = _SCATTER
-            elif repeats(record, sizes, grain):
-                mode = _ONCE
+                append(scattered, record)
+                continue
+        if mode == _GATHER and repeats(record, sizes, grain):
+            exchange(record, sizes, 0, chunk)
+            continue
         store_word(record, _MODE, mode)
+        append(resolved, record)
+
+
+@subroutine("int64(int64, int64)", inline=True)
+def resolve_list(views, tail):  # type: ignore[no-untyped-def]
+    """Address of a list: its length, then records of streams whose pointers or slots change with every chunk."""
+    return views + (_LISTS + tail * (2 * _LIST_WORDS)) * 8
+
+
+@subroutine("int64(int64, int64)", inline=True)
+def scatter_list(views, tail):  # type: ignore[no-untyped-def]
+    """Address of a list: its length, then records of the stores whose slots are emptied after every chunk."""
+    return views + (_LISTS + tail * (2 * _LIST_WORDS) + _LIST_WORDS) * 8
+
+
+@subroutine("void(int64, int64)", inline=True)
+def append(records, record):  # type: ignore[no-untyped-def]
+    count = load_word(records, 0) + 1
+    store_word(records, count, record)
+    store_word(records, 0, count)
 
 
 # ---- chunks ----------------------------------------------------------------------------------------------------------
 
 
-@subroutine("void(int64, int64, int64, int64, int64)")
-def resolve(state, streams, tail, first, count):  # type: ignore[no-untyped-def]
+@subroutine("void(int64, int64, int64, int64)")
+def resolve(state, tail, first, count):  # type: ignore[no-untyped-def]
     """Pointers of a view's streams for elements [first, first + count)."""
-    views, pointers = state + STREAM_VIEWS * 8, state + (POINTERS + OPERAND_STREAM) * 8
-    sizes = views + (_SIZES + tail * _RANK) * 8
-    for number in range(streams):
-        record = views + number * (RECORD_WORDS * 8)
-        mode = load_word(record, _MODE)
-        if mode == _FIXED or load_word(record, _TAIL) != tail:
-            continue
+    views = state + STREAM_VIEWS * 8
+    sizes, records = views + (_SIZES + tail * _RANK) * 8, resolve_list(views, tail)
+    for i in range(1, load_word(records, 0) + 1):
+        record = load_word(records, i)
+        mode, address = load_word(record, _MODE), load_word(record, _ADDRESS)
         if mode == _DIRECT:
-            store_word(pointers, number, load_word(record, _ADDRESS) + (first << load_word(record, _LOG2)))
+            store_word(load_word(record, _POINTER), 0, address + (first << load_word(record, _LOG2)))
         elif mode == _IN_ROWS:
             inner = load_word(sizes, _INNER)
             offset = row_offset(record, sizes, first // inner) + first % inner * load_word(record, _STRIDES + _INNER)
-            store_word(pointers, number, load_word(record, _ADDRESS) + offset)
-        elif mode == _GATHER or (mode == _ONCE and first == 0):
+            store_word(load_word(record, _POINTER), 0, address + offset)
+        else:
             exchange(record, sizes, first, count)
 
 
-@subroutine("void(int64, int64, int64, int64, int64)")
-def scatter(state, streams, tail, first, count):  # type: ignore[no-untyped-def]
+@subroutine("void(int64, int64, int64, int64)")
+def scatter(state, tail, first, count):  # type: ignore[no-untyped-def]
     """Empty the slots of a view's stores to elements [first, first + count)."""
     views = state + STREAM_VIEWS * 8
-    for number in range(streams):
-        record = views + number * (RECORD_WORDS * 8)
-        if load_word(record, _MODE) == _SCATTER and load_word(record, _TAIL) == tail:
-            exchange(record, views + (_SIZES + tail * _RANK) * 8, first, count)
+    records = scatter_list(views, tail)
+    for i in range(1, load_word(records, 0) + 1):
+        exchange(load_word(records, i), views + (_SIZES + tail * _RANK) * 8, first, count)
 
 
 @subroutine("void(int64, int64, int64, int64, int64, int64, int64)")
@@ -427,6 +397,7 @@ def place_slots(state, descriptor, capacity):  # type: ignore[no-untyped-def]
     for number in range(load_word(descriptor, d.STREAM_COUNT)):
         store_word(pointers, OPERAND_STREAM + number, slot)
         store_word(views, number * RECORD_WORDS + _SLOT, slot)
+        store_word(views, number * RECORD_WORDS + _POINTER, pointers + (OPERAND_STREAM + number) * 8)
         slot += step
     return slot
 
@@ -443,9 +414,9 @@ def run_elements(state, descriptor, total):  # type: ignore[no-untyped-def]
     first = 0
     while first < total:
         count = smaller(chunk, (inner - first % inner) if in_rows else (total - first))
-        resolve(state, streams, 0, first, count)
+        resolve(state, 0, first, count)
         run_body(state, descriptor, count, 0, 0, 0, 0)
-        scatter(state, streams, 0, first, count)
+        scatter(state, 0, first, count)
         first += count
 
 
@@ -463,12 +434,12 @@ def run_rows(state, descriptor, total, row):  # type: ignore[no-untyped-def]
     for first_row in range(0, rows, chunk_rows):
         count_rows = smaller(chunk_rows, rows - first_row)
         first, count = first_row * row, count_rows * row
-        resolve(state, streams, 0, first, count)
-        resolve(state, streams, 1, first_row, count_rows)
+        resolve(state, 0, first, count)
+        resolve(state, 1, first_row, count_rows)
         run_body(state, descriptor, count, row, count_rows, 0, 0)
-        scatter(state, streams, 0, first, count)
+        scatter(state, 0, first, count)
         run_tail(state, descriptor, count_rows)
-        scatter(state, streams, 1, first_row, count_rows)
+        scatter(state, 1, first_row, count_rows)
 
 
 @subroutine("void(int64, int64, int64, int64)")
@@ -482,13 +453,13 @@ def run_blocks(state, descriptor, total, row):  # type: ignore[no-untyped-def]
     for number in range(total // row):
         for block in range(blocks):
             first, count = number * row + block * BLOCK, smaller(BLOCK, row - block * BLOCK)
-            resolve(state, streams, 0, first, count)
+            resolve(state, 0, first, count)
             run_body(state, descriptor, count, count, 1, results, block)
-            scatter(state, streams, 0, first, count)
-        resolve(state, streams, 1, number, 1)
+            scatter(state, 0, first, count)
+        resolve(state, 1, number, 1)
         fold_results(state, descriptor, results, blocks)
         run_tail(state, descriptor, 1)
-        scatter(state, streams, 1, number, 1)
+        scatter(state, 1, number, 1)
 
 
 def build_program() -> Callable[[int, int], int]:

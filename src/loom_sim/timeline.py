@@ -12,28 +12,33 @@ free from its start on, whatever was placed before it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from numba import njit
-
-from loom_core.isa.commands import OP_LDS, OP_MATMUL, OP_PROGRAM, OP_STS, QUEUE_COUNT
+from loom_core.isa.commands import (
+    ALL_COMMANDS,
+    OP_LDS,
+    OP_MATMUL,
+    OP_MATMULF,
+    OP_MATMULI,
+    OP_PROGRAM,
+    OP_STS,
+    QUEUE_COUNT,
+)
 from loom_core.isa.cost import C_ACP_ISSUE, C_ACP_SCALAR, C_HBM_BYTES_PER_CYCLE, COST_FUNCTIONS
 from loom_sim import descriptors as d
 from loom_sim.jit import subroutine
-from loom_sim.memory import bounded_product, call_engine, larger, load_word, smaller, store_word, word_array
+from loom_sim.memory import bounded_product, larger, load_word, smaller, store_word, word_pointer
 from loom_sim.state import PROGRAMS, STREAM, TRACE
 
 # ---- layout of the trace array; Python fills the first fields and reads the rest ----
 
 ACP_TIME: Final = 0  # when the ACP is free
 LAST_DONE: Final = 1  # when the last result is there
-COSTS: Final = 2  # address of the table opcode -> cost engine
-CONSTANTS: Final = 3  # address of `cost_constants(machine)`
-CONSTANT_COUNT: Final = 4
-PROGRAM_WORDS: Final = 5  # address of the programs section
-PROGRAM_WORD_COUNT: Final = 6
-TOKENS: Final = 7  # address of the token area, TOKEN_WORDS a token
+CONSTANTS: Final = 2  # address of `cost_constants(machine)`
+PROGRAM_WORDS: Final = 3  # address of the programs section
+TOKENS: Final = 4  # address of the token area, TOKEN_WORDS a token
 HBM: Final = 8  # address of the ring of buckets, two words each: number of the bucket, bytes taken
 EVENTS: Final = 9  # address of the event area
 EVENT_LIMIT: Final = 10
@@ -42,7 +47,7 @@ HBM_BYTES: Final = 12
 SRAM_BYTES: Final = 13
 MATRIX_FLOPS: Final = 14  # 2 a multiply-add
 STREAM_OPERATIONS: Final = 15  # elements times instructions
-COST: Final = 16  # 4 words: what a cost engine found
+COST: Final = 16  # 4 words: what the command that is placed costs
 QUEUES: Final = 24  # QUEUE_WORDS a queue
 FREE, BUSY, WAITING, COMMANDS = range(
     4
@@ -59,24 +64,48 @@ BUCKETS: Final = 4096
 EVENT_WORDS: Final = 8
 
 
-def build_cost(opcode: int) -> Callable[[int, int], int]:
-    """The cost engine of an opcode: int64(operands, trace), leaves the four numbers of `isa.cost` at COST."""
-    function: Any = njit(error_model="numpy")(COST_FUNCTIONS[opcode])
+# ---- costs ----
 
-    def cost_engine(operands, trace):  # type: ignore[no-untyped-def]
-        occupancy, latency, hbm_bytes, sram_bytes = function(
-            word_array(operands, 256),
-            load_word(operands, -2) >> 24 & 255,
-            word_array(load_word(trace, PROGRAM_WORDS), load_word(trace, PROGRAM_WORD_COUNT)),
-            word_array(load_word(trace, CONSTANTS), load_word(trace, CONSTANT_COUNT)),
-        )
-        store_word(trace, COST, occupancy)
-        store_word(trace, COST + 1, latency)
-        store_word(trace, COST + 2, hbm_bytes)
-        store_word(trace, COST + 3, sram_bytes)
-        return 0
 
-    return cost_engine
+_ARGUMENTS: Final = "CPointer(int64), int64, CPointer(int64), CPointer(int64)"
+
+
+def _cost_case(opcode: int, otherwise: Any) -> Any:
+    """The cost of one command; `otherwise` knows those of the others."""
+    cost = subroutine(f"UniTuple(int64, 4)({_ARGUMENTS})")(COST_FUNCTIONS[opcode])
+
+    @subroutine(f"UniTuple(int64, 4)(int64, {_ARGUMENTS})", inline=True)
+    def cost_case(number, operands, flags, programs, constants):  # type: ignore[no-untyped-def]
+        if number == opcode:
+            return cost(operands, flags, programs, constants)
+        return otherwise(number, operands, flags, programs, constants)
+
+    return cost_case
+
+
+@subroutine(f"UniTuple(int64, 4)(int64, {_ARGUMENTS})", inline=True)
+def _no_cost(number, operands, flags, programs, constants):  # type: ignore[no-untyped-def]
+    return 0, 0, 0, 0
+
+
+_COMMANDS_WITH_COST: Final = [spec.opcode for spec in ALL_COMMANDS if spec.synchronises]
+_cost_of: Final = functools.reduce(lambda known, opcode: _cost_case(opcode, known), _COMMANDS_WITH_COST, _no_cost)
+
+
+@subroutine("void(int64, int64, int64)")
+def find_cost(opcode, operands, trace):  # type: ignore[no-untyped-def]
+    """Leave the four numbers of `isa.cost` for a command at COST."""
+    occupancy, latency, hbm_bytes, sram_bytes = _cost_of(
+        opcode,
+        word_pointer(operands),
+        load_word(operands, -2) >> 24 & 255,
+        word_pointer(load_word(trace, PROGRAM_WORDS)),
+        word_pointer(load_word(trace, CONSTANTS)),
+    )
+    store_word(trace, COST, occupancy)
+    store_word(trace, COST + 1, latency)
+    store_word(trace, COST + 2, hbm_bytes)
+    store_word(trace, COST + 3, sram_bytes)
 
 
 # ---- tokens ----
@@ -146,12 +175,13 @@ def add_to(trace, word, amount):  # type: ignore[no-untyped-def]
 
 @subroutine("void(int64, int64, int64)")
 def count_work(state, trace, operands):  # type: ignore[no-untyped-def]
-    """Floating-point work of a MATMUL; instructions times elements of a PROGRAM."""
+    """Multiply-adds of a product, doubled; instructions times elements of a PROGRAM."""
     header = load_word(operands, -2)
-    if header & 255 == OP_MATMUL:
+    opcode = header & 255
+    if opcode in (OP_MATMUL, OP_MATMULF, OP_MATMULI):
         m, n, k = load_word(operands, 3), load_word(operands, 4), load_word(operands, 5)
         add_to(trace, MATRIX_FLOPS, 2 * bounded_product(bounded_product(larger(m, 0), larger(n, 0)), larger(k, 0)))
-    elif header & 255 == OP_PROGRAM:
+    elif opcode == OP_PROGRAM:
         ndim, fold = header >> 24 & 7, header >> 27 & 7
         total, rows = 1, 1
         for dim in range(ndim):
@@ -198,7 +228,7 @@ def time_command(state, command, operands):  # type: ignore[no-untyped-def]
     header = load_word(command, 0)
     opcode, queue_number = header & 255, header >> 16 & 15
     queue = trace + (QUEUES + queue_number * QUEUE_WORDS) * 8
-    call_engine(load_word(load_word(trace, COSTS), opcode), operands, trace)
+    find_cost(opcode, operands, trace)
     occupancy, latency = load_word(trace, COST), load_word(trace, COST + 1)
     hbm_bytes = load_word(trace, COST + 2)
     on_acp = opcode in (OP_LDS, OP_STS)

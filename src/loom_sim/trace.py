@@ -58,9 +58,16 @@ class Trace:
     events: npt.NDArray[Any]
     events_total: int
 
+    def __repr__(self) -> str:
+        busy = "".join(f", {name} {self.busy_fraction(name):.0%}" for name, use in self.queues.items() if use.commands)
+        return f"<Trace on {self.machine}: {self.cycles:,} cycles{busy}>"
+
     def busy_fraction(self, queue: str) -> float:
-        """Part of all cycles that a queue works, 0 to 1."""
-        return self.queues[queue].busy / self.cycles if self.cycles else 0.0
+        """Part of all cycles that a queue works, 0 to 1. ValueError for a name, in either case, that is no queue's."""
+        use = self.queues.get(queue.upper())
+        if use is None:
+            raise ValueError(f"there is no queue {queue!r}; the queues are {', '.join(self.queues)}")
+        return use.busy / self.cycles if self.cycles else 0.0
 
     def table(self) -> str:
         """The figures as text, a line a queue."""
@@ -90,7 +97,6 @@ class _Model:
 
     def __init__(self, program: Program, max_events: int) -> None:
         obj = program.object
-        self.costs = engines.cost_table(program.commands.values())
         self.constants = cost_constants(obj.machine)
         self.programs = np.ascontiguousarray(obj.programs).view(np.int64)
         self.tokens = np.zeros(obj.machine.tokens * layout.TOKEN_WORDS, np.int64)
@@ -98,7 +104,6 @@ class _Model:
         self.events = np.zeros(max(max_events, 0), EVENT_DTYPE)
         self.trace = np.zeros(layout.TRACE_WORDS, np.int64)
         for field, array in (
-            (layout.COSTS, self.costs),
             (layout.CONSTANTS, self.constants),
             (layout.PROGRAM_WORDS, self.programs),
             (layout.TOKENS, self.tokens),
@@ -106,8 +111,6 @@ class _Model:
             (layout.EVENTS, self.events),
         ):
             self.trace[field] = array.ctypes.data
-        self.trace[layout.CONSTANT_COUNT] = len(self.constants)
-        self.trace[layout.PROGRAM_WORD_COUNT] = len(self.programs)
         self.trace[layout.EVENT_LIMIT] = len(self.events)
 
     def result(self, program: Program, executed: int) -> Trace:

@@ -16,14 +16,44 @@ Kernels are traced at their first call for each signature, compiled, cached and 
 signatures and meanings are Triton's; where Loom differs (any block size, exact float32 dots), the function says so.
 """
 
+from builtins import slice, tuple
 from typing import Any
 
+from ltl import core as core
+from ltl import core as random
+from ltl import core as standard
+from ltl import extra as extra
 from ltl import math as math
-from ltl.constant import constexpr
+from ltl import target_info as target_info
+from ltl.aggregates import aggregate, aggregate_replace
+from ltl.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_load,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_poll,
+    atomic_store,
+    atomic_xchg,
+    atomic_xor,
+)
+from ltl.block_pointers import (
+    advance,
+    load_tensor_descriptor,
+    make_block_ptr,
+    make_tensor_descriptor,
+    store_tensor_descriptor,
+    tensor_descriptor,
+)
+from ltl.constant import constexpr, constexpr_type
 from ltl.control import (
     assume,
+    condition,
     debug_barrier,
     device_assert,
+    device_print,
     max_constancy,
     max_contiguous,
     multiple_of,
@@ -32,9 +62,11 @@ from ltl.control import (
     static_print,
     static_range,
 )
+from ltl.dtypes import REFUSED as _REFUSED_TYPES
 from ltl.dtypes import (
     bfloat16,
     block_type,
+    const,
     dtype,
     float8e4nv,
     float8e5,
@@ -52,6 +84,7 @@ from ltl.dtypes import (
     uint16,
     uint32,
     uint64,
+    void,
 )
 from ltl.functions import (
     PropagateNan,
@@ -65,11 +98,13 @@ from ltl.functions import (
     erf,
     exp,
     exp2,
+    expect_zero,
     fdiv,
     floor,
     fma,
     log,
     log2,
+    map_elementwise,
     maximum,
     minimum,
     rsqrt,
@@ -78,6 +113,7 @@ from ltl.functions import (
     sqrt,
     sqrt_rn,
     tanh,
+    umulhi,
 )
 from ltl.jit import JitFunction, jit
 from ltl.matmul import dot
@@ -85,30 +121,85 @@ from ltl.members import install as _install
 from ltl.memory import load, store
 from ltl.operators import add, mul, sub, where
 from ltl.program import arange, full, num_programs, program_id, to_tensor, zeros, zeros_like
-from ltl.reductions import max, min, prod, reduce_or, softmax, sum, xor_sum
+from ltl.random_numbers import (
+    pair_uniform_to_normal,
+    philox,
+    philox_impl,
+    rand,
+    rand4x,
+    randint,
+    randint4x,
+    randn,
+    randn4x,
+    uint_to_uniform_float,
+)
+from ltl.rearranging import (
+    bitonic_merge,
+    cat,
+    flip,
+    gather,
+    histogram,
+    interleave,
+    join,
+    sort,
+    split,
+    swizzle2d,
+    topk,
+)
+from ltl.reductions import argmax, argmin, max, min, prod, reduce, reduce_or, softmax, sum, xor_sum
 from ltl.refused import REFUSED, refused_function
+from ltl.scans import associative_scan, cumprod, cumsum
 from ltl.shaping import broadcast, broadcast_to, expand_dims, permute, ravel, reshape, squeeze, trans, unsqueeze, view
 from ltl.tensor import tensor
+
+TRITON_MAX_TENSOR_NUMEL = 1 << 20
+"""Triton's limit for the elements of a tile. Loom's is the size of SRAM."""
 
 __all__ = [
     "JitFunction",
     "PropagateNan",
+    "TRITON_MAX_TENSOR_NUMEL",
     "abs",
     "add",
+    "advance",
+    "aggregate",
+    "aggregate_replace",
     "arange",
+    "argmax",
+    "argmin",
+    "associative_scan",
     "assume",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_load",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_poll",
+    "atomic_store",
+    "atomic_xchg",
+    "atomic_xor",
     "bfloat16",
+    "bitonic_merge",
     "block_type",
     "broadcast",
     "broadcast_to",
     "cast",
+    "cat",
     "cdiv",
     "ceil",
     "clamp",
+    "condition",
+    "const",
     "constexpr",
+    "constexpr_type",
     "cos",
+    "cumprod",
+    "cumsum",
     "debug_barrier",
     "device_assert",
+    "device_print",
     "div_rn",
     "dot",
     "dtype",
@@ -116,24 +207,35 @@ __all__ = [
     "exp",
     "exp2",
     "expand_dims",
+    "expect_zero",
+    "extra",
     "fdiv",
-    "float8e4nv",
-    "float8e5",
+    "flip",
     "float16",
     "float32",
     "float64",
+    "float8e4nv",
+    "float8e5",
     "floor",
     "fma",
     "full",
+    "gather",
+    "histogram",
     "int1",
-    "int8",
     "int16",
     "int32",
     "int64",
+    "int8",
+    "interleave",
     "jit",
+    "join",
     "load",
+    "load_tensor_descriptor",
     "log",
     "log2",
+    "make_block_ptr",
+    "make_tensor_descriptor",
+    "map_elementwise",
     "math",
     "max",
     "max_constancy",
@@ -144,19 +246,32 @@ __all__ = [
     "mul",
     "multiple_of",
     "num_programs",
+    "pair_uniform_to_normal",
     "permute",
+    "philox",
+    "philox_impl",
     "pi32_t",
     "pointer_type",
     "prod",
     "program_id",
+    "rand",
+    "rand4x",
+    "randint",
+    "randint4x",
+    "randn",
+    "randn4x",
     "range",
     "ravel",
+    "reduce",
     "reduce_or",
     "reshape",
     "rsqrt",
     "sigmoid",
     "sin",
+    "slice",
     "softmax",
+    "sort",
+    "split",
     "sqrt",
     "sqrt_rn",
     "squeeze",
@@ -164,18 +279,27 @@ __all__ = [
     "static_print",
     "static_range",
     "store",
+    "store_tensor_descriptor",
     "sub",
     "sum",
+    "swizzle2d",
     "tanh",
+    "target_info",
     "tensor",
+    "tensor_descriptor",
     "to_tensor",
+    "topk",
     "trans",
-    "uint8",
+    "tuple",
     "uint16",
     "uint32",
     "uint64",
+    "uint8",
+    "uint_to_uniform_float",
+    "umulhi",
     "unsqueeze",
     "view",
+    "void",
     "where",
     "xor_sum",
     "zeros",
@@ -186,7 +310,9 @@ _install()
 
 
 def __getattr__(name: str) -> Any:
-    """Functions of Triton that LTL knows and refuses, with the reason."""
+    """Functions and types of Triton that LTL knows and refuses, with the reason."""
     if name in REFUSED:
         return refused_function(name)
+    if name in _REFUSED_TYPES:
+        return _REFUSED_TYPES[name]
     raise AttributeError(f"ltl has no {name!r}")

@@ -8,7 +8,7 @@ from loom_core.base.dtype import DType
 from loom_core.trace.errors import RuntimeValueNeeded
 from ltl import dtypes
 from ltl.constant import constexpr
-from ltl.errors import WrongAxis, WrongDtype, WrongShape, WrongValue, fail, here
+from ltl.errors import Refused, WrongAxis, WrongDtype, WrongShape, WrongValue, fail, here
 from ltl.tensor import tensor
 
 
@@ -68,6 +68,8 @@ def axis_argument(axis: Any, rank: int, function: str) -> int:
 def dtype_argument(value: Any, function: str) -> DType:
     """A dtype of LTL (or its name, or a NumPy type)."""
     plain = static(value, f"the dtype of {function}")
+    if isinstance(plain, dtypes.RefusedType):
+        fail(Refused, what=f"the type {plain.name}", reason=plain.reason, instead="float8e4nv and float8e5 are there")
     found = dtypes.as_dtype(plain)
     if found is None:
         fail(WrongDtype, function=function, given=repr(plain), takes="dtypes are ltl.float32, ltl.int32 and so on")

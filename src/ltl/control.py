@@ -8,6 +8,7 @@ from typing import Any
 
 from loom_core.base.dtype import i32, i64
 from loom_core.ir.value import Value
+from loom_core.ops.debug import Assert, Print
 from loom_core.trace.context import current
 from loom_core.trace.errors import AssertionFails
 from ltl import semantic
@@ -107,6 +108,12 @@ def static_print(*values: Any, sep: str = " ", end: str = "\n", file: Any = None
     print(*(semantic.unwrap(value) for value in values), sep=sep, end=end, file=file, flush=flush)
 
 
+def condition(arg1: Any, disable_licm: Any = False) -> Any:
+    """The condition of a `while`, as it is: Triton's way to give options with it, which mean nothing here."""
+    current("ltl.condition")
+    return semantic.unwrap(arg1)
+
+
 def assume(cond: Any) -> None:
     """Accepted: a hint that `cond` holds."""
     current("ltl.assume")
@@ -134,6 +141,32 @@ def debug_barrier() -> None:
 
 
 def device_assert(cond: Any, msg: Any = "", mask: Any = None) -> None:
-    """Accepted and not checked, as in Triton without its debug option."""
-    current("ltl.device_assert")
-    semantic.operand(cond, "device_assert", "cond")
+    """Stop the run with `msg` unless `cond` holds for all elements (where `mask` does).
+
+    Checked only in kernels made or launched with debug=True, as in Triton.
+    """
+    trace = current("ltl.device_assert")
+    flag = semantic.truth(semantic.to_tensor(cond, "device_assert", "cond"))
+    text = str(static(msg, "the message of device_assert"))
+    if not trace.assertions:
+        return
+    if semantic.unwrap(mask) is not None:
+        from ltl.operators import invert, or_
+
+        flag = or_(flag, invert(semantic.truth(semantic.to_tensor(mask, "device_assert", "mask"))))
+    always_assert(flag, text)
+
+
+def always_assert(flag: tensor, message: str) -> None:
+    """An assertion that every kernel checks."""
+    current().builder.create(Assert, flag.value, message=message)
+
+
+def device_print(prefix: Any, *args: Any, hex: Any = False) -> None:
+    """Print `prefix` and the values of `args` when the kernel runs; integers in hexadecimal if `hex`."""
+    trace = current("ltl.device_print")
+    text = static(prefix, "the prefix of device_print")
+    if not isinstance(text, str) or not text.isascii():
+        fail(WrongValue, function="device_print", argument="prefix", given=repr(text), expected="a static ASCII string")
+    values = [semantic.to_tensor(value, "device_print", "an argument").value for value in args]
+    trace.builder.create(Print, values, prefix=text, hex=bool(static(hex, "the hex of device_print")))

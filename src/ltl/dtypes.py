@@ -3,18 +3,91 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from math import prod
 from typing import Any, Final
 
 from loom_core.base import dtype as core
 from loom_core.ir.types import Element, PointerType, TileType
 
 
+_NAMES: Final[dict[str, core.DType]] = {}
+
+
 @dataclass(frozen=True, repr=False)
 class dtype:
-    """An element type: `float32`, `int1`, ...; `core` is Loom's own, `name` Triton's short name ("fp32", "int1")."""
+    """An element type: `float32`, `int1`, ...; `core` is Loom's own, `name` Triton's short name ("fp32", "int1").
+
+    `dtype("fp32")` is `float32`. ValueError for a name that there is not.
+    """
 
     name: str
-    core: core.DType
+    core: core.DType = None  # type: ignore[assignment]
+
+    class SIGNEDNESS(Enum):
+        """Whether integers have a sign."""
+
+        SIGNED = 0
+        UNSIGNED = 1
+
+    class KIND(Enum):
+        """The kinds of numbers, lowest first."""
+
+        BOOLEAN = 0
+        INTEGRAL = 1
+        FLOATING = 2
+
+    def __post_init__(self) -> None:
+        if self.core is None:
+            if self.name not in _NAMES:
+                raise ValueError(f"no dtype is called {self.name!r}; known: {', '.join(_NAMES)}")
+            object.__setattr__(self, "core", _NAMES[self.name])
+        _NAMES.setdefault(self.name, self.core)
+
+    @staticmethod
+    def is_dtype(type_str: str) -> bool:
+        """Whether a dtype is called so."""
+        return type_str in _NAMES
+
+    @property
+    def int_signedness(self) -> SIGNEDNESS:
+        """Whether the integers of this type have a sign."""
+        return self.SIGNEDNESS.SIGNED if self.core.kind == "int" else self.SIGNEDNESS.UNSIGNED
+
+    def kind(self) -> KIND:
+        """The kind of number."""
+        if self.core.is_bool:
+            return self.KIND.BOOLEAN
+        return self.KIND.FLOATING if self.core.is_float else self.KIND.INTEGRAL
+
+    def is_standard_floating(self) -> bool:
+        """True for floats of 16 bits and more."""
+        return self.core.is_float and self.core.bits >= 16
+
+    def is_fp8e4nv(self) -> bool:
+        return self.core is core.f8e4m3
+
+    def is_fp8e5(self) -> bool:
+        return self.core is core.f8e5m2
+
+    def is_fp8e4b15(self) -> bool:
+        return False
+
+    def is_fp8e4b8(self) -> bool:
+        return False
+
+    def is_fp8e5b16(self) -> bool:
+        return False
+
+    def is_void(self) -> bool:
+        return False
+
+    def is_const(self) -> bool:
+        return False
+
+    def with_element_ty(self, element_ty: dtype) -> dtype:
+        """The type of a scalar with another element type: that type."""
+        return element_ty
 
     @property
     def primitive_bitwidth(self) -> int:
@@ -127,10 +200,20 @@ class pointer_type:
     """A pointer to elements of `element_ty`."""
 
     element_ty: dtype
+    address_space: str = "global"
+    const: bool = False
 
     @property
     def element(self) -> Element:
         return PointerType(self.element_ty.core)
+
+    @property
+    def primitive_bitwidth(self) -> int:
+        """Bits of a pointer."""
+        return 64
+
+    def is_const(self) -> bool:
+        return self.const
 
     @property
     def scalar(self) -> pointer_type:
@@ -181,6 +264,15 @@ class block_type:
     def get_block_shapes(self) -> tuple[int, ...]:
         return self.shape
 
+    def with_element_ty(self, element_ty: dtype | pointer_type) -> block_type:
+        """A tile type of the same shape."""
+        return block_type(element_ty, self.shape)
+
+    @property
+    def numel(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
     def __str__(self) -> str:
         return f"<{list(self.shape)}, {self.element_ty}>"
 
@@ -203,6 +295,38 @@ uint16: Final = dtype("uint16", core.u16)
 uint8: Final = dtype("uint8", core.u8)
 int1: Final = dtype("int1", core.bool_)
 pi32_t: Final = pointer_type(int32)
+
+
+@dataclass(frozen=True)
+class RefusedType:
+    """A type of Triton's that Loom has not; using it is refused with the reason."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_VENDOR: Final = "it is a format of one vendor's devices; use float8e4nv or float8e5"
+REFUSED: Final = {
+    "float8e4b15": RefusedType("fp8e4b15", _VENDOR),
+    "float8e4b8": RefusedType("fp8e4b8", _VENDOR),
+    "float8e5b16": RefusedType("fp8e5b16", _VENDOR),
+}
+
+
+class void:
+    """The type of functions that give nothing; for annotations."""
+
+
+class const:
+    """For annotations: a pointer through which the kernel does not store."""
+
+
+def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
+    """The integer dtype of a width. ValueError if there is none."""
+    return dtype("int1" if bitwidth == 1 else f"{'' if signed else 'u'}int{bitwidth}")
 
 ALL: Final = (
     float64, float32, float16, bfloat16, float8e4nv, float8e5,

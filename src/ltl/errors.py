@@ -85,6 +85,18 @@ class MixedSigns(LanguageError):
     hint = "convert one of them with .to(...)"
 
 
+class WrongFunction(LanguageError):
+    code = "LOOM-F113"
+    template = "{function} cannot be used in {use}: {problem}"
+    hint = "it is applied to single elements: a @jit function of scalars that only computes and returns scalars"
+
+
+class Refused(LanguageError):
+    code = "LOOM-F114"
+    template = "{what} is not part of LTL: {reason}"
+    hint = "{instead}"
+
+
 def here() -> Location:
     """The user's present position, UNKNOWN outside kernels."""
     trace = active()

@@ -8,12 +8,15 @@ from typing import Any
 
 from loom_core.base import dtype as core
 from loom_core.ir.op import Op
+from loom_core.ir.types import PointerType
+from loom_core.ops import bits, special
 from loom_core.ops import elementwise as ops
 from loom_core.trace.context import active, current
 from ltl import semantic
-from ltl.arguments import dtype_argument, static, static_flag
-from ltl.errors import NotYet, WrongDtype, WrongValue, fail
-from ltl.operators import emit, floordiv, truediv
+from ltl.arguments import dtype_argument, static, static_flag, static_int
+from ltl.dtypes import pointer_type
+from ltl.errors import WrongDtype, WrongFunction, WrongValue, fail
+from ltl.operators import compare, emit, floordiv, invert, or_, truediv
 from ltl.tensor import tensor
 
 
@@ -109,6 +112,8 @@ def fma(x: Any, y: Any, z: Any) -> tensor:
 def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False) -> tensor:
     """x / y of floats, always correctly rounded here."""
     current("ltl.fdiv")
+    if static_flag(ieee_rounding, "fdiv", "ieee_rounding") and static_flag(approx, "fdiv", "approx"):
+        fail(WrongValue, function="fdiv", argument="approx", given=True, expected="False with ieee_rounding")
     a, b = semantic.promote(x, y, "fdiv", division=True)
     if not a.ir_type.dtype.is_float:
         fail(WrongDtype, function="fdiv", given=str(a.type), takes="it takes floats; use / for integers")
@@ -134,18 +139,95 @@ def cdiv(x: Any, div: Any) -> Any:
 def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> tensor:
     """`input` converted to `dtype`, or with `bitcast` its bits taken for that dtype.
 
-    Floats round to nearest even; floats to integers truncate, saturate, and give 0 for NaN; integers wrap; to int1 is
-    `!= 0`. Rounding towards zero ("rtz") is not available.
+    Floats round to nearest even, or towards zero with fp_downcast_rounding "rtz"; 8-bit floats saturate; floats to
+    integers truncate, saturate, and give 0 for NaN; integers wrap; to int1 is `!= 0`.
     """
     current("ltl.cast")
     value = semantic.to_tensor(input, "cast", "input")
+    if isinstance(semantic.unwrap(dtype), pointer_type):
+        return _cast_pointer(value, semantic.unwrap(dtype))
     target = dtype_argument(dtype, "cast")
     rounding = static(fp_downcast_rounding, "fp_downcast_rounding of cast")
-    if rounding not in (None, "rtne"):
-        fail(NotYet, what=f"rounding mode {rounding!r}", instead="casts round to nearest even")
+    if rounding is not None:
+        _check_rounding(value, target, rounding)
     if static_flag(bitcast, "cast", "bitcast"):
         return semantic.bitcast(value, target)
+    if rounding == "rtz":
+        return emit(special.CastTowardZero, value, dtype=target)
     return semantic.cast(value, target)
+
+
+def _check_rounding(value: tensor, target: core.DType, rounding: Any) -> None:
+    if rounding not in ("rtne", "rtz"):
+        expected = '"rtne" or "rtz"'
+        fail(WrongValue, function="cast", argument="fp_downcast_rounding", given=repr(rounding), expected=expected)
+    source = value.ir_type.element
+    if isinstance(source, PointerType) or not (source.is_float and target.is_float and target.bits < source.bits):
+        expected = "left out: only conversions to a narrower float type round"
+        fail(WrongValue, function="cast", argument="fp_downcast_rounding", given=repr(rounding), expected=expected)
+
+
+def _cast_pointer(value: tensor, target: pointer_type) -> tensor:
+    if value.ir_type.element == target.element:
+        return value
+    given = f"{value.type} to {target}"
+    takes = "pointers keep their type here: pass the array with the dtype that the kernel reads"
+    fail(WrongDtype, function="cast", given=given, takes=takes)
+
+
+def umulhi(x: Any, y: Any) -> tensor:
+    """The upper half of the product of twice the width, of 32- or 64-bit integers, signed or unsigned as they are."""
+    current("ltl.umulhi")
+    a, b = semantic.promote(x, y, "umulhi")
+    if not a.ir_type.dtype.is_integer or a.ir_type.dtype.bits < 32:
+        fail(WrongDtype, function="umulhi", given=str(a.type), takes="it takes 32- and 64-bit integers")
+    return emit(bits.MultiplyHigh, a, b)
+
+
+def expect_zero(x: Any, mask: Any) -> Any:
+    """`x`: a hint that it is 0 where `mask` holds, which debug builds of kernels check."""
+    from ltl.control import device_assert
+
+    value = semantic.operand(x, "expect_zero", "x")
+    zero = compare("eq", value, 0)
+    device_assert(or_(zero, invert(semantic.truth(semantic.to_tensor(mask)))), "expected 0 where the mask holds")
+    return value
+
+
+def map_elementwise(scalar_fn: Callable[..., Any], *args: Any, pack: Any = 1) -> Any:
+    """`scalar_fn` applied to the elements of tiles, which broadcast; one tile for each scalar that it returns.
+
+    With `pack` n > 1 it takes n neighbouring elements of each tile, and returns n results for each output. Branches in
+    it are computed on both sides and selected.
+    """
+    from ltl import combining
+    from ltl.shaping import reshape
+
+    current("ltl.map_elementwise")
+    if not args:
+        fail(WrongValue, function="map_elementwise", argument="args", given="nothing", expected="one tile or more")
+    tiles = [semantic.to_tensor(value, "map_elementwise", "an argument") for value in args]
+    tiles = semantic.broadcast_all(tiles, "map_elementwise")
+    count = static_int(pack, "map_elementwise", "pack")
+    shape = tiles[0].shape
+    if count < 1 or tiles[0].numel % count:
+        expected = f"a divisor of the {tiles[0].numel} elements"
+        fail(WrongValue, function="map_elementwise", argument="pack", given=count, expected=expected)
+    elements = [element for element in combining.scalars(tiles) for _ in range(count)]
+    block, types = combining.region_of(scalar_fn, elements, "map_elementwise")
+    if len(types) % count:
+        problem = f"it returns {len(types)} scalars, which is no multiple of pack {count}"
+        fail(WrongFunction, function=getattr(scalar_fn, "__name__", "?"), use="map_elementwise", problem=problem)
+    if count == 1:
+        results = combining.apply_region(block, tiles)
+    else:
+        from ltl.rearranging import packed, unpacked
+
+        lanes = [lane for tile in tiles for lane in unpacked(tile, count)]
+        made = combining.apply_region(block, lanes)
+        groups = [made[i : i + count] for i in range(0, len(made), count)]
+        results = [reshape(packed(group), shape) for group in groups]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _pairwise(values: tuple[Any, ...], name: str, runtime: Callable[[Any, Any], Any], plain: Callable[..., Any]) -> Any:
@@ -183,6 +265,6 @@ def builtin_abs(value: Any) -> Any:
 
 __all__ = [
     "PropagateNan", "abs", "builtin_abs", "builtin_max", "builtin_min", "cast", "cdiv", "ceil", "clamp",
-    "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2", "maximum", "minimum", "rsqrt",
-    "sigmoid", "sin", "sqrt", "sqrt_rn", "tanh",
+    "cos", "div_rn", "erf", "exp", "exp2", "expect_zero", "fdiv", "floor", "fma", "log", "log2", "map_elementwise",
+    "maximum", "minimum", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "tanh", "umulhi",
 ]  # fmt: skip

@@ -41,6 +41,7 @@ class JitFunction:
         source: str | None = None,
         do_not_specialize: Sequence[Any] = (),
         machine: MachineConfig | None = None,
+        debug: bool = False,
     ) -> None:
         function = python_function(function)
         functools.update_wrapper(self, function, updated=())
@@ -50,7 +51,8 @@ class JitFunction:
             function, self.traced.source.location, constexpr_annotation, do_not_specialize
         )
         self.machine = machine
-        self._variants: dict[tuple[Spec, ...], Variant] = {}
+        self.debug = debug
+        self._variants: dict[tuple[tuple[Spec, ...], bool], Variant] = {}
         self._matches: dict[Any, Any] = {}
         self._keys: dict[Any, tuple[Any, dict[Any, Any]]] = {}
         self._launchers: dict[Any, Callable[..., None]] = {}
@@ -111,13 +113,15 @@ class JitFunction:
         values, arguments = self._read(args, kwargs)
         names = [parameter.name for parameter in self.parameters]
         sizes = launch.read_grid(grid, self.traced.name, lambda: dict(zip(names, values, strict=True)))
-        variant = self.variant(tuple(argument.spec for argument in arguments))
+        debug = bool(kwargs.get("debug", self.debug))
+        variant = self.variant(tuple(argument.spec for argument in arguments), debug=debug)
         views, scalars = launch.split_leaves(self.parameters, arguments)
         if knobs.interpret:
             launch.interpret_variant(variant, views, scalars, sizes)
             return
         launch.run_variant(variant, views, scalars, sizes)
-        self._remember(values, arguments, variant)
+        if debug == self.debug:
+            self._remember(values, arguments, variant)
 
     def _read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:
         from ltl.launch import MISSING, bind, read_argument
@@ -137,20 +141,28 @@ class JitFunction:
             values = bind(self.traced.name, self.parameters, (), named)
         return values, [read_argument(p, value) for p, value in zip(self.parameters, values, strict=True)]
 
-    def variant(self, specs: tuple[Spec, ...], machine: MachineConfig | None = None) -> Variant:
-        """The variant for `specs`, traced now if there is none or what it read from outside has changed."""
+    def variant(
+        self, specs: tuple[Spec, ...], machine: MachineConfig | None = None, debug: bool | None = None
+    ) -> Variant:
+        """The variant for `specs`, traced now if there is none or what it read from outside has changed.
+
+        debug: whether device assertions are checked, by default as the kernel was declared.
+        """
         from loom_core.isa.machine import L1
         from ltl.launch import Variant
 
+        key = specs, self.debug if debug is None else debug
         with self._lock:
-            found = self._variants.get(specs) if machine is None else None
+            found = self._variants.get(key) if machine is None else None
             if found is not None and found.current():
                 return found
             names, types = self._ir_parameters(specs)
-            function, watches = trace_kernel(self.traced, names, types, lambda tiles: fill_arguments(specs, tiles))
+            function, watches = trace_kernel(
+                self.traced, names, types, lambda tiles: fill_arguments(specs, tiles), assertions=key[1]
+            )
             made = Variant(specs, function, watches, machine or self.machine or L1, self.traced.name)
             if machine is None:
-                self._variants[specs] = made
+                self._variants[key] = made
             return made
 
     def _ir_parameters(self, specs: Sequence[Spec]) -> tuple[list[str], list[Any]]:
@@ -186,6 +198,13 @@ class JitFunction:
 
         values = bind(self.traced.name, self.parameters, args, kwargs)
         return tuple(read_description(p, value) for p, value in zip(self.parameters, values, strict=True))
+
+    def leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+        """The arrays of a launch as views, and its numbers with their dtypes, in the order of the IR parameters."""
+        from ltl.launch import split_leaves
+
+        _, arguments = self._read(args, kwargs)
+        return split_leaves(self.parameters, arguments)
 
     def lower(self, *args: Any, **kwargs: Any) -> Function:
         """The Tile IR of the kernel for such arguments, as traced."""
@@ -247,6 +266,7 @@ def jit(
     source: str | None = None,
     do_not_specialize: Sequence[Any] = (),
     machine: MachineConfig | None = None,
+    debug: bool = False,
     **options: Any,
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 def jit(
@@ -255,19 +275,28 @@ def jit(
     source: str | None = None,
     do_not_specialize: Sequence[Any] = (),
     machine: MachineConfig | None = None,
+    debug: bool = False,
     **options: Any,
-) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
-    """Make a kernel of a Python function.
+) -> Any:
+    """Make a kernel of a Python function, or of what Triton's decorators made of one (autotuners stay such).
 
     source: the text of the definition, for functions whose source Python does not know.
     do_not_specialize: names or positions of integer parameters for which the value 1 is not special.
     machine: the machine to compile for, by default the preset L1.
+    debug: whether device assertions are checked; a launch can say so too.
     Triton's other options are accepted and mean nothing here.
     """
 
-    def make(made: Callable[..., Any]) -> JitFunction:
+    def plain(function: Callable[..., Any]) -> JitFunction:
+        return JitFunction(
+            function, source=source, do_not_specialize=do_not_specialize or (), machine=machine, debug=bool(debug)
+        )
+
+    def make(made: Callable[..., Any]) -> Any:
+        from ltl.tuning import from_upstream
+
         try:
-            return JitFunction(made, source=source, do_not_specialize=do_not_specialize, machine=machine)
+            return from_upstream(made, plain) or plain(made)
         except LoomError as error:
             raise without_internal_frames(error) from None
 

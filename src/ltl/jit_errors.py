@@ -55,3 +55,9 @@ class ScalarOutOfRange(LaunchError):
     code = "LOOM-R108"
     template = "argument {name} is {value}, which does not fit {dtype}"
     hint = "the parameter is annotated with that dtype"
+
+
+class NoConfiguration(LaunchError):
+    code = "LOOM-R109"
+    template = "none of the configurations of {function} can be compiled"
+    hint = "add one with smaller tiles"

@@ -27,6 +27,7 @@ from loom_core.objfile import LoomObject
 from loom_core.trace.context import caller
 from loom_core.trace.names import Watch
 from ltl.constant import constexpr
+from ltl.host_descriptor import is_descriptor
 from ltl.jit_errors import (
     ConstexprValue,
     ReadOnlyArgument,
@@ -36,6 +37,7 @@ from ltl.jit_errors import (
     WrongGrid,
 )
 from ltl.signature import (
+    DescriptorSpec,
     Parameter,
     PointerSpec,
     ScalarSpec,
@@ -117,7 +119,7 @@ class Variant:
     def compile(self, options: Mapping[str, Any]) -> LoomObject:
         """The object: from the cache on disk, or compiled and put there."""
         from loom_core.cache import object_cache
-        from loom_core.compile import COMPILER_VERSION, compile_kernel
+        from loom_core.compile import COMPILER_VERSION, SHOW_TIMING, compile_kernel
         from loom_core.ir.printer import print_function
         from loom_core.objfile import read_object, write_object
 
@@ -125,7 +127,9 @@ class Variant:
         # signature, and the outside values that it read. So no change of any of them can meet a stale object.
         text = print_function(self.function, locations=True)
         key = cache_key(text, self.machine, options, COMPILER_VERSION)
-        stored = object_cache.get(key)
+        # What compiling shows or writes down is there only where it compiles.
+        wanted = knobs.dump_dir is not None or knobs.debug >= SHOW_TIMING
+        stored = None if wanted else object_cache.get(key)
         if stored is not None:
             return read_object(stored)
         # Compiling may change the function that it is given.
@@ -219,6 +223,8 @@ def _read_runtime(parameter: Parameter, value: Any) -> Argument:
     number = plain_number(value)
     if isinstance(number, (bool, int, float)):
         return _read_number(parameter, number)
+    if is_descriptor(value):
+        return _read_descriptor(parameter, value)
     if isinstance(value, str):
         raise UnsupportedArgument(
             caller(), name=parameter.name, given="a string", reason="declare the parameter constexpr to pass one"
@@ -233,6 +239,16 @@ def _read_runtime(parameter: Parameter, value: Any) -> Argument:
         given = f"of type {type(value).__name__}"
         raise UnsupportedArgument(caller(), name=parameter.name, given=given, reason="kernels cannot take it")
     return Argument(PointerSpec(view.dtype), [view])
+
+
+def _read_descriptor(parameter: Parameter, value: Any) -> Argument:
+    base = _read_runtime(parameter, value.base)
+    if not isinstance(base.spec, PointerSpec):
+        given = f"a tensor descriptor of a {type(value.base).__name__}"
+        raise UnsupportedArgument(caller(), name=parameter.name, given=given, reason="its base is no array")
+    padding = getattr(value, "padding", "zero")
+    spec = DescriptorSpec(base.spec.dtype, tuple(int(size) for size in value.block_shape), padding)
+    return Argument(spec, [*base.leaves, *(int(size) for size in value.shape), *(int(step) for step in value.strides)])
 
 
 def _read_number(parameter: Parameter, number: bool | int | float) -> Argument:
@@ -252,7 +268,7 @@ def _fits_64(number: bool | int | float) -> bool:
 
 def read_description(parameter: Parameter, value: Any) -> Spec:
     """The spec for an argument given as a value or, to `compile` and `lower`, as text such as "*fp32" or "i32"."""
-    if isinstance(value, (PointerSpec, ScalarSpec, StaticSpec, TupleSpec)):
+    if isinstance(value, (PointerSpec, ScalarSpec, StaticSpec, TupleSpec, DescriptorSpec)):
         return value
     if isinstance(value, str) and not parameter.static:
         spec = spec_from_text(value)

@@ -22,6 +22,7 @@ from ltl.functions import (
     sqrt,
     sqrt_rn,
     tanh,
+    umulhi,
 )
 
 max = maximum
@@ -29,5 +30,5 @@ min = minimum
 
 __all__ = [
     "abs", "ceil", "clamp", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2", "max",
-    "maximum", "min", "minimum", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "tanh",
+    "maximum", "min", "minimum", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "tanh", "umulhi",
 ]  # fmt: skip

@@ -8,14 +8,24 @@ from loom_core.base import dtype as core
 from loom_core.base.dtype import DType
 from loom_core.ir.value import Value
 from loom_core.ops.matmul import Dot
+from loom_core.ops.special import RoundMantissa
 from loom_core.trace.context import current
 from ltl import dtypes, semantic
 from ltl.arguments import dtype_argument, static
-from ltl.errors import NotYet, ShapesDiffer, WrongDtype, WrongRank, WrongValue, fail
+from ltl.errors import ShapesDiffer, WrongDtype, WrongRank, WrongValue, fail
+from ltl.operators import emit
 from ltl.tensor import tensor
 
 _OPERANDS: Final = (core.f32, core.f16, core.bf16, core.f64, core.i8, core.u8, core.f8e4m3, core.f8e5m2)
-_PRECISIONS: Final = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+PRECISIONS: Final = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+TF32_BITS: Final = 10
+
+# The products of parts in the order in which they are added, small ones first: (part of the first, of the second).
+_ORDER: Final = {
+    "tf32x3": ((1, 0), (0, 1), (0, 0)),
+    "bf16x3": ((1, 0), (0, 1), (0, 0)),
+    "bf16x6": ((1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0)),
+}
 
 
 def dot(
@@ -27,25 +37,66 @@ def dot(
     max_num_imprecise_acc: Any = None,
     out_dtype: Any = None,
 ) -> tensor:
-    """input[M, K] times other[K, N], plus acc[M, N] where it is given.
+    """input[M, K] times other[K, N], plus acc[M, N] where it is given; with a third dimension in front, of each pair.
 
     Any sizes. Accumulates in float32 (int32 for 8-bit integers, float64 for float64) in the order of docs/numerics.md;
-    the result has the dtype of `acc`, else `out_dtype`, else that of the accumulator. Operands of float32 are exact
-    ("ieee"), which is the default.
+    the result has the dtype of `acc`, else `out_dtype`, else that of the accumulator.
+
+    input_precision says what float32 operands become: "ieee" (the default) takes them exactly; "tf32" (or allow_tf32)
+    rounds them to 10 mantissa bits; "tf32x3", "bf16x3" and "bf16x6" add 3 or 6 products of their leading parts.
     """
     trace = current("ltl.dot")
     a, b = _operands(input, other)
-    _check_precision(input_precision, allow_tf32, a.ir_type.dtype)
+    precision = _precision(input_precision, allow_tf32, a.ir_type.dtype)
     inner = _accumulator(a.ir_type.dtype)
     start = None if semantic.unwrap(acc) is None else semantic.to_tensor(acc, "dot", "acc")
     result_dtype = _result_dtype(start, static(out_dtype, "out_dtype of dot"), inner)
-    shape = (a.shape[0], b.shape[1])
+    shape = (*a.shape[:-1], b.shape[-1])
     if start is not None:
         if start.shape != shape:
             fail(ShapesDiffer, function="dot", first=f"{shape} of the product", second=f"{start.shape} of acc")
         start = semantic.cast(start, inner)
-    made: Value = trace.builder.create(Dot, a.value, b.value, None if start is None else start.value, dtype=inner)
-    return semantic.cast(tensor(made.type, made), result_dtype)
+    total = start
+    for left, right in _products(a, b, precision):
+        made: Value = trace.builder.create(
+            Dot, left.value, right.value, None if total is None else total.value, dtype=inner
+        )
+        total = tensor(made.type, made)
+    assert total is not None
+    return semantic.cast(total, result_dtype)
+
+
+def _products(a: tensor, b: tensor, precision: str) -> list[tuple[tensor, tensor]]:
+    """The pairs whose products are added, in order."""
+    if precision == "ieee":
+        return [(a, b)]
+    if precision == "tf32":
+        return [(round_tf32(a), round_tf32(b))]
+    count = 3 if precision == "bf16x6" else 2
+    split = _tf32_parts if precision == "tf32x3" else _bf16_parts
+    left, right = split(a, count), split(b, count)
+    return [(left[i], right[j]) for i, j in _ORDER[precision]]
+
+
+def round_tf32(value: tensor) -> tensor:
+    """float32 rounded to the 10 mantissa bits of tf32, to nearest even."""
+    return emit(RoundMantissa, value, bits=TF32_BITS)
+
+
+def _tf32_parts(value: tensor, count: int) -> list[tensor]:
+    parts, rest = [], value
+    for _ in range(count):
+        parts.append(round_tf32(rest))
+        rest = rest - parts[-1]
+    return parts
+
+
+def _bf16_parts(value: tensor, count: int) -> list[tensor]:
+    parts, rest = [], value
+    for _ in range(count):
+        parts.append(semantic.cast(rest, core.bf16))
+        rest = rest - semantic.cast(parts[-1], core.f32)
+    return parts
 
 
 def _operands(input: Any, other: Any) -> tuple[tensor, tensor]:
@@ -54,14 +105,14 @@ def _operands(input: Any, other: Any) -> tuple[tensor, tensor]:
         if operand.ir_type.is_pointer or operand.ir_type.dtype not in _OPERANDS:
             names = ", ".join(str(dtypes.of_core(d)) for d in _OPERANDS)
             fail(WrongDtype, function="dot", given=str(operand.type), takes=f"it takes {names}")
-    if len(a.shape) == len(b.shape) == 3:
-        fail(NotYet, what="a batched dot", instead="make one dot for each batch element")
-    if len(a.shape) != 2 or len(b.shape) != 2:
-        fail(WrongRank, function="dot", expected="two tiles of two dimensions", given=f"{a.shape} and {b.shape}")
-    if a.shape[1] != b.shape[0]:
+    if not len(a.shape) == len(b.shape) in (2, 3):
+        expected = "two tiles of two dimensions, or of three"
+        fail(WrongRank, function="dot", expected=expected, given=f"{a.shape} and {b.shape}")
+    if a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
         hint = "the columns of the first must be as many as the rows of the second"
         fail(ShapesDiffer, function="dot", first=a.shape, second=b.shape, hint=hint)
-    if a.ir_type.dtype is not b.ir_type.dtype:
+    eights = all(operand.ir_type.dtype.is_float and operand.ir_type.dtype.bits == 8 for operand in (a, b))
+    if a.ir_type.dtype is not b.ir_type.dtype and not eights:
         given = f"{a.dtype} and {b.dtype}"
         fail(WrongDtype, function="dot", given=given, takes="both operands must have one dtype; use .to(...)")
     return a, b
@@ -83,13 +134,16 @@ def _result_dtype(acc: tensor | None, out_dtype: Any, inner: DType) -> DType:
     return wanted if inner.is_float else inner
 
 
-def _check_precision(input_precision: Any, allow_tf32: Any, dtype: DType) -> None:
+def _precision(input_precision: Any, allow_tf32: Any, dtype: DType) -> str:
     wanted = static(input_precision, "input_precision of dot")
-    if wanted is not None and wanted not in _PRECISIONS:
-        expected = "one of " + ", ".join(_PRECISIONS)
+    allowed = static(allow_tf32, "allow_tf32 of dot")
+    if wanted is not None and allowed is not None:
+        expected = "left out where allow_tf32 is given"
         fail(WrongValue, function="dot", argument="input_precision", given=repr(wanted), expected=expected)
-    if wanted is None and static(allow_tf32, "allow_tf32 of dot"):
-        wanted = "tf32"
-    # The other precisions only say how float32 operands are rounded.
-    if dtype is core.f32 and wanted not in (None, "ieee"):
-        fail(NotYet, what=f"dot with input_precision {wanted!r}", instead='use "ieee", which is the default here')
+    if wanted is None:
+        wanted = "tf32" if allowed else "ieee"
+    if not isinstance(wanted, str) or wanted.lower() not in PRECISIONS:
+        expected = "one of " + ", ".join(PRECISIONS)
+        fail(WrongValue, function="dot", argument="input_precision", given=repr(wanted), expected=expected)
+    # The precisions only say what becomes of float32 operands.
+    return wanted.lower() if dtype is core.f32 else "ieee"

@@ -8,7 +8,9 @@ from loom_core.ir.value import Value
 from loom_core.ops.memory import Load, Store
 from loom_core.trace.context import current
 from ltl import semantic
-from ltl.errors import NotPointer, ShapesDiffer, WrongMask, fail
+from ltl.arguments import static
+from ltl.block_pointers import BlockPointer
+from ltl.errors import NotPointer, ShapesDiffer, WrongMask, WrongValue, fail
 from ltl.tensor import tensor
 
 
@@ -26,11 +28,15 @@ def load(
     """The elements that `pointer` (a pointer or a tile of pointers) points to.
 
     Where `mask` (int1) is false no memory is touched and the result is `other`, 0 if it is not given. `mask` and
-    `other` broadcast to the pointer's shape. The cache hints of Triton are accepted and mean nothing here.
+    `other` broadcast to the pointer's shape. Of a block pointer: the dimensions in `boundary_check` are bounded, and
+    outside the result is 0, or NaN with padding_option "nan". The cache hints of Triton mean nothing here.
     """
     trace = current("ltl.load")
-    target = _pointer(pointer, "load")
-    flag = _mask(mask, "load")
+    if isinstance(pointer, BlockPointer):
+        return pointer.load(mask, other, boundary_check, padding_option)
+    _no_boundary(boundary_check, padding_option, "load")
+    target = pointer_operand(pointer, "load")
+    flag = mask_operand(mask, "load")
     fill = _fill(other, flag, mask, target)
     target, flag, fill = _fit_load(target, flag, fill)
     value: Value = trace.builder.create(
@@ -50,27 +56,40 @@ def store(
 ) -> None:
     """Write `value`, converted to the pointee's dtype, where `mask` (int1) is true; elsewhere no memory is touched.
 
-    `value` and `mask` broadcast to the pointer's shape.
+    `value` and `mask` broadcast to the pointer's shape. Through a block pointer: nothing is written outside the
+    dimensions in `boundary_check`.
     """
     trace = current("ltl.store")
-    target = _pointer(pointer, "store")
-    flag = _mask(mask, "store")
+    if isinstance(pointer, BlockPointer):
+        pointer.store(value, mask, boundary_check)
+        return
+    _no_boundary(boundary_check, "", "store")
+    target = pointer_operand(pointer, "store")
+    flag = mask_operand(mask, "store")
     data = semantic.to_tensor(value, "store", "value")
     data = semantic.cast(data, target.ir_type.pointee)
-    data = _to_pointer_shape(data, target, "value")
+    data = to_pointer_shape(data, target, "value", "store")
     if flag is not None:
-        flag = _to_pointer_shape(flag, target, "mask")
+        flag = to_pointer_shape(flag, target, "mask", "store")
     trace.builder.create(Store, target.value, data.value, None if flag is None else flag.value)
 
 
-def _pointer(pointer: Any, function: str) -> tensor:
+def _no_boundary(boundary_check: Any, padding_option: Any, function: str) -> None:
+    for value, argument in ((boundary_check, "boundary_check"), (padding_option, "padding_option")):
+        if static(value, f"the {argument} of {function}"):
+            expected = "left out: only block pointers have boundaries"
+            fail(WrongValue, function=function, argument=argument, given=repr(value), expected=expected)
+
+
+def pointer_operand(pointer: Any, function: str) -> tensor:
+    """A pointer or a tile of pointers. NotPointer for anything else."""
     target = semantic.operand(pointer, function, "pointer")
     if not isinstance(target, tensor) or not target.ir_type.is_pointer:
         fail(NotPointer, function=function, given=str(target.type) if isinstance(target, tensor) else repr(target))
     return target
 
 
-def _mask(mask: Any, function: str) -> tensor | None:
+def mask_operand(mask: Any, function: str) -> tensor | None:
     """The mask as int1; None where there is none or it is known to hold."""
     mask = semantic.unwrap(mask)
     if mask is None:
@@ -120,11 +139,12 @@ def _fit_load(target: tensor, flag: tensor | None, fill: tensor | None) -> tuple
     )
 
 
-def _to_pointer_shape(part: tensor, target: tensor, what: str) -> tensor:
-    if semantic.common_shape(part.shape, target.shape, "store") != target.shape:
+def to_pointer_shape(part: tensor, target: tensor, what: str, function: str) -> tensor:
+    """A value or mask in the shape of the pointers that it goes with. ShapesDiffer where it has more elements."""
+    if semantic.common_shape(part.shape, target.shape, function) != target.shape:
         hint = f"the {what} has more elements than the pointer has addresses; widen the pointer with offsets"
-        fail(ShapesDiffer, function="store", first=part.shape, second=target.shape, hint=hint)
+        fail(ShapesDiffer, function=function, first=part.shape, second=target.shape, hint=hint)
     return semantic.to_shape(part, target.shape)
 
 
-__all__ = ["load", "store"]
+__all__ = ["load", "mask_operand", "pointer_operand", "store", "to_pointer_shape"]

@@ -12,8 +12,9 @@ from loom_core.ir.op import Op
 from loom_core.ir.value import Value
 from loom_core.ops import elementwise as ops
 from loom_core.ops.memory import AddPointer
+from loom_core.ops.special import Fmod
 from loom_core.trace.context import current
-from ltl.errors import NotYet, WrongDtype, fail
+from ltl.errors import WrongDtype, fail
 from ltl.semantic import (
     broadcast_pair,
     cast,
@@ -28,7 +29,7 @@ from ltl.semantic import (
 from ltl.tensor import tensor
 
 
-def emit(kind: type[Op], *operands: tensor, **attributes: Any) -> tensor:
+def emit(kind: type[Op], /, *operands: tensor, **attributes: Any) -> tensor:
     """Make an operation with one result."""
     value: Value = current().builder.create(kind, *(o.value for o in operands), **attributes)
     return tensor(value.type, value)
@@ -134,10 +135,10 @@ def floordiv(x: Any, y: Any) -> tensor:
 
 
 def mod(x: Any, y: Any) -> tensor:
-    """The remainder of the truncated division of two integers; it has the sign of x."""
+    """The remainder of the truncated division; it has the sign of x. Of floats it is exact."""
     a, b = promote(x, y, "%", division=True)
     if a.ir_type.dtype.is_float:
-        fail(NotYet, what="the remainder of floats", instead="write x - floor(x / y) * y")
+        return emit(Fmod, a, b)
     _require_integers(a, "%", "convert to an integer dtype first")
     return _binary(ops.Rem, a, b)
 

@@ -18,7 +18,8 @@ from loom_core.base.dtype import DType
 from loom_core.base.location import Location
 from loom_core.ir.types import PointerType, TileType
 from loom_core.trace.values import rebuild_tuple
-from ltl import dtypes
+from ltl import dtypes, semantic
+from ltl.block_pointers import tensor_descriptor
 from ltl.constant import constexpr
 from ltl.jit_errors import BadSignature, UnsupportedArgument
 from ltl.tensor import tensor
@@ -67,7 +68,25 @@ class TupleSpec:
         return "(" + ", ".join(map(str, self.items)) + ")"
 
 
-Spec = PointerSpec | ScalarSpec | StaticSpec | TupleSpec
+@dataclass(frozen=True)
+class DescriptorSpec:
+    """A tensor descriptor made outside: a pointer, then sizes (i32) and strides (i64) for each dimension."""
+
+    dtype: DType
+    block_shape: tuple[int, ...]
+    padding: str
+
+    @property
+    def items(self) -> tuple[PointerSpec | ScalarSpec, ...]:
+        """The specs of the run-time values."""
+        rank = len(self.block_shape)
+        return PointerSpec(self.dtype), *[ScalarSpec(core.i32)] * rank, *[ScalarSpec(core.i64)] * rank
+
+    def __str__(self) -> str:
+        return f"tensordesc<{self.dtype.name}{list(self.block_shape)}>"
+
+
+Spec = PointerSpec | ScalarSpec | StaticSpec | TupleSpec | DescriptorSpec
 ONE: Final = StaticSpec(1, int, "1")
 
 
@@ -150,7 +169,11 @@ def spec_from_text(text: str) -> Spec | None:
 
 def runtime_leaves(name: str, spec: Spec) -> Iterator[tuple[str, PointerSpec | ScalarSpec]]:
     """Names and specs of the run-time values in one argument, in order: the kernel's IR parameters."""
-    if isinstance(spec, TupleSpec):
+    if isinstance(spec, DescriptorSpec):
+        rank = range(len(spec.block_shape))
+        parts = ["base", *(f"size{d}" for d in rank), *(f"stride{d}" for d in rank)]
+        yield from ((f"{name}_{part}", item) for part, item in zip(parts, spec.items, strict=True))
+    elif isinstance(spec, TupleSpec):
         for i, item in enumerate(spec.items):
             yield from runtime_leaves(f"{name}_{i}", item)
     elif not isinstance(spec, StaticSpec):
@@ -171,9 +194,17 @@ def fill_arguments(specs: Sequence[Spec], parameters: list[tensor]) -> list[Any]
             return spec.value
         if isinstance(spec, TupleSpec):
             return rebuild_tuple(_example(spec.kind), [fill(item) for item in spec.items])
+        if isinstance(spec, DescriptorSpec):
+            return _descriptor(spec, [next(remaining) for _ in spec.items])
         return next(remaining)
 
     return [fill(spec) for spec in specs]
+
+
+def _descriptor(spec: DescriptorSpec, parts: list[tensor]) -> tensor_descriptor:
+    rank = len(spec.block_shape)
+    sizes = [semantic.cast(part, core.i64) for part in parts[1 : 1 + rank]]
+    return tensor_descriptor(parts[0], sizes, parts[1 + rank :], spec.block_shape, spec.padding)
 
 
 def _example(kind: type) -> Any:

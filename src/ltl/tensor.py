@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from loom_core.base.location import Location
@@ -15,6 +15,34 @@ from loom_core.trace.errors import AmbiguousTruth, RuntimeValueNeeded
 from loom_core.trace.values import Traced
 from ltl import dtypes
 from ltl.errors import here
+
+
+class Shape(tuple[int, ...]):
+    """A shape in a kernel: a tuple that adds to and equals lists too, as kernels write shapes either way."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _make(cls, sizes: Iterable[int]) -> Shape:
+        return cls(sizes)
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == (tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __add__(self, other: Any) -> Shape:  # type: ignore[override]
+        return Shape((*self, *other))
+
+    def __radd__(self, other: Any) -> Shape:
+        return Shape((*other, *self))
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return Shape(found) if isinstance(index, slice) else found
 
 
 class tensor(Traced):
@@ -46,8 +74,8 @@ class tensor(Traced):
         return self._type
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self._type.shape
+    def shape(self) -> Shape:
+        return Shape(self._type.shape)
 
     @property
     def dtype(self) -> Any:
@@ -179,9 +207,9 @@ class tensor(Traced):
         self._refuse("the items of a tile")
 
     def __len__(self) -> int:
-        if not self.shape:
+        if not self._type.shape:
             self._refuse("the length of a scalar")
-        return self.shape[0]
+        return self._type.shape[0]
 
     def __int__(self) -> int:
         if self.known is None:

@@ -107,13 +107,16 @@ def trace_kernel(
     names: Sequence[str],
     types: Sequence[TileType],
     arguments: Callable[[list[tensor]], list[Any]],
+    assertions: bool = False,
 ) -> tuple[Function, list[Watch]]:
     """Trace a kernel: a verified function with parameters `names` of `types`, and the outside values that it read.
 
-    `arguments` turns the run-time parameters into the arguments of the Python function, adding the static ones.
+    `arguments` turns the run-time parameters into the arguments of the Python function, adding the static ones;
+    `assertions` says whether device assertions are checked.
     """
     function = Function(traceable.name, tuple(types), tuple(names), traceable.source.definition)
     trace = Trace(function, FRONTEND)
+    trace.assertions = assertions
     parameters = [tensor(value.type, value, origin=function.location) for value in function.arguments]
     with tracing(trace):
         try:

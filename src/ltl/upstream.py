@@ -10,14 +10,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from ltl import dtypes
+from ltl.packages import STAND_INS, module
 
-_MODULES: Final = {
-    "triton.language": "ltl",
-    "triton.language.core": "ltl",
-    "triton.language.standard": "ltl",
-    "triton.language.math": "ltl.math",
-    "triton.language.extra.libdevice": "ltl.math",
-}
 _FUNCTIONS: Final = {"cdiv": "cdiv"}
 """Functions of the package `triton` itself that are also called in kernels."""
 
@@ -37,8 +31,7 @@ def python_function(value: Any) -> Any:
 def stand_in(value: Any) -> Any:
     """What a module, function, dtype or constexpr of Triton is in LTL; None if it is nothing of Triton's."""
     if isinstance(value, ModuleType):
-        name = _MODULES.get(value.__name__)
-        return None if name is None else sys.modules[name]
+        return module(value.__name__) if value.__name__ in STAND_INS else None
     if not is_upstream(value):
         return _function(value)
     kind = type(value).__name__
@@ -52,11 +45,15 @@ def stand_in(value: Any) -> Any:
 
 def _function(value: Any) -> Any:
     """The function of LTL with the name of one of Triton's language."""
-    module = getattr(value, "__module__", None) or ""
+    home = getattr(value, "__module__", None) or ""
     name = getattr(value, "__name__", "")
     ltl = sys.modules["ltl"]
-    if module.startswith("triton.language") and name in ltl.__all__:
+    if home in STAND_INS and home != "triton.language.core":
+        found = getattr(module(home), name, None)
+        if found is not None:
+            return found
+    if home.startswith("triton.language") and name in ltl.__all__:
         return getattr(ltl, name)
-    if module.split(".", 1)[0] == "triton" and name in _FUNCTIONS:
+    if home.split(".", 1)[0] == "triton" and name in _FUNCTIONS:
         return getattr(ltl, _FUNCTIONS[name])
     return None

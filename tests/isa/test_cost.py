@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loom_core.isa.codes import CODE_FORMATS
 from loom_core.isa.commands import ALL_COMMANDS, COMMANDS, OP_COPY
 from loom_core.isa.cost import C_ACP_ISSUE, COST_FUNCTIONS, Cost, command_cost, cost_constants
 from loom_core.isa.encoding import operand_layout, pack_flags
@@ -89,10 +90,44 @@ def test_pack() -> None:
     assert cost("pack", 1, 0, 0, 0, 32, 4, 256, 0, 64, 0, 32, 0, side=1, log2_bytes=2) == (8, 400, 0, 0)
 
 
+def test_typed_packs() -> None:
+    box = (0, 64, 0, 32, 0)
+    # The same A of 64 x 32 in two bytes an element, runs of 64 bytes; and in one, where each run costs a burst.
+    assert cost("packf", 1, 0, 0, 64, 32, 4096, 2, *box, side=0, type=0) == (16, 400, 4096, 72 * 32 * 4)
+    assert cost("packf", 1, 0, 0, 64, 32, 4096, 1, *box, side=0, type=3) == (16, 400, 4096, 72 * 32 * 4)
+    assert cost("packi", 1, 0, 0, 64, 32, 4096, 1, *box, side=0, type=2) == (16, 400, 4096, 72 * 32 * 4)
+    assert cost("packi", 1, 0, 0, 64, 32, 32, 1, *box, side=1, type=0) == (12, 400, 2048, 64 * 32 * 4)
+
+
+def decoding(name: str, *sources: int, scaled: int = 0, box: tuple[int, int, int, int] = (0, 64, 0, 128)) -> Cost:
+    """64 rows and 128 columns from column 128 on; the operands after the box are those of tables, scales and groups."""
+    mnemonic = "decodef" if sources else "decodei"
+    flags = {"side": 1, "format": CODE_FORMATS[name].number} | ({"scaled": scaled} if sources else {})
+    return cost(mnemonic, 1, 0, 0, 64, 128, 512, 128, *box, *sources, **flags)
+
+
+def test_decoding() -> None:
+    panel = 64 * 128 * 4
+    # Rows of 128 bytes of codes; rows of 48.
+    assert decoding("int8_packed2") == (24, 400, 64 * 128, panel)
+    assert decoding("packed_int3") == (16 + 8, 400, 64 * 64, panel)
+    assert decoding("packed_trit5", box=(0, 64, 5, 5)) == (24, 400, 0, panel)
+    # A table of 32 bytes a row, each a burst; in SRAM and shared by all rows, it is read once.
+    assert decoding("lut4b_fp16", 1, 0, 32, 0, 1, 0, 0, 0) == (16 + 8, 400, 64 * 64 * 2, panel)
+    assert decoding("lut4b_fp16", 0, 0, 0, 0, 1, 0, 0, 0) == (17 + 8, 400, 64 * 64, panel + 32)
+    # A table for each of two groups, in SRAM; and two scales a row.
+    assert decoding("lut4b_fp16", 0, 0, 64, 32, 1, 0, 0, 64)[2:] == (64 * 64, panel + 64 * 2 * 32)
+    assert decoding("int4_packed4", 0, 0, 0, 0, 0, 0, 8, 64, scaled=1)[2:] == (64 * 64, panel + 64 * 4)
+    assert decoding("int4_packed4", 0, 0, 0, 0, 2, 0, 8, 64, scaled=1)[2:] == (2 * 64 * 64, panel)
+
+
 def test_matmul() -> None:
     assert cost("matmul", 0, 0, 0, 256, 128, 128)[:2] == (256 * 4, 128)
     assert cost("matmul", 0, 0, 0, 256, 129, 257)[:2] == (256 * 4 * 2 * 3, 128)
     assert cost("matmul", 0, 0, 0, 0, 129, 257)[0] == 0
+    assert cost("matmulf", 0, 0, 0, 256, 129, 257, widest=0)[:2] == (256 * 2 * 3, 128)
+    assert cost("matmulf", 0, 0, 0, 256, 128, 128, widest=1)[0] == 256
+    assert cost("matmuli", 0, 0, 0, 255, 128, 128)[:2] == (128, 128)
     assert cost("accfill", 0, 24, 32, 0) == (2, 0, 0, 3072)
     assert cost("accload", 0, 0, 24, 32, 128, 4) == (3, 0, 0, 6144)
 
@@ -114,6 +149,15 @@ def test_constants_follow_the_machine() -> None:
     operands = (0, 8, 1024, 0, 4096, 4, 0, 4096, 4, 0, 4, 0, 0, 4, 0)
     flags = pack_flags(COMMANDS["program"], {"ndim": 2, "fold": 1})
     assert command_cost(COMMANDS["program"].opcode, operands, flags, SOFTMAX.tolist(), slow)[0] > 500
+    faster = cost_constants(dataclasses.replace(L1, mxu_fp8_rate=2, mxu_int8_rate=4))
+    for mnemonic, product_flags, cycles in (
+        ("matmulf", {"widest": 0}, 256),
+        ("matmulf", {"widest": 1}, 128),
+        ("matmuli", {}, 64),
+    ):
+        spec = COMMANDS[mnemonic]
+        product = command_cost(spec.opcode, (0, 0, 0, 256, 128, 128), pack_flags(spec, product_flags), (), faster)
+        assert product[0] == cycles
     box = (1, 0, 0, 0, 0, 16384, 4, 4, 0, 16384)
     assert command_cost(OP_COPY, box, 1 | 2 << 3, (), slow)[0] == 1024 + 8
 

@@ -55,11 +55,39 @@ def every_form() -> list[Command | Label]:
         command("program", *scale, flags={"ndim": 2}, waits=(Wait(1, 1), Wait(2)), signal=3),
         command("pack", Reg(5), 0, 0, 64, 32, 4, 256, 0, 64, 0, 32, 0, flags={"side": 1, "log2_bytes": 2}),
         command("pack", 0, 0, 0, 64, 32, 4, 256, 0, 64, 0, 32, 0, flags={"side": 0, "log2_bytes": 2}),
+        command("packf", 1, 0, 0, 64, 32, 2, 128, 0, 64, 0, 32, 0, flags={"side": 1, "type": 0}),
+        command("packi", 1, 0, 0, 64, 32, 1, 64, 0, 64, 0, 32, 0, flags={"side": 0, "type": 3}),
+        command(
+            "decodef",
+            1,
+            0,
+            0,
+            64,
+            32,
+            16,
+            Reg(6),
+            0,
+            64,
+            0,
+            32,
+            2,
+            0,
+            32,
+            0,
+            3,
+            0,
+            8,
+            64,
+            flags={"scaled": 1, "format": 2},
+        ),
+        command("decodei", 1, 0, 0, 64, 32, 16, 0, 0, 64, 0, 32, flags={"side": 1, "format": 8}),
         command("endloop"),
         inner,
         command("accfill", 0, 24, 32, -1, signal=4),
         command("accload", 0, Reg(8), 24, 32, 128, 4),
         command("matmul", 0, 4096, 8192, 24, 32, Reg(6), waits=(Wait(4),)),
+        command("matmulf", 0, 4096, 8192, 24, 32, Reg(6), flags={"widest": 1}),
+        command("matmuli", 0, 4096, 8192, 24, 32, 64, signal=4),
         command(
             "program",
             len(encode_program(SCALE)),
@@ -88,7 +116,7 @@ def every_form() -> list[Command | Label]:
 
 def test_disassembly(golden: Callable[[str, str], None]) -> None:
     assembled = assemble(every_form())
-    lines = [Line(assembled.offsets[i], "kernel.py", line) for i, line in ((1, 12), (2, 12), (4, 14), (12, 12))]
+    lines = [Line(assembled.offsets[i], "kernel.py", line) for i, line in ((1, 12), (2, 12), (4, 14), (16, 12))]
     lines.append(Line(assembled.offsets[0], "kernel.py", 0, "", "prologue"))
     golden("disassembly.txt", disassemble(assembled.words, lines, PROGRAMS))
 

@@ -111,6 +111,18 @@ def test_body_and_reduction_side_by_side() -> None:
     assert (info.tail_start, info.reduced_stores, info.reduces) == (3, (False, False, True), True)
 
 
+def test_a_stored_value_is_read_back() -> None:
+    """exp(x) stored whole and summed without a register."""
+    info = check_program(
+        program(
+            SceInstr("exp.f32", S(1), S(0)),
+            SceInstr("reduce_sum.f32", S(2), S(1)),
+            streams=(LOAD, STORE, STORE),
+        )
+    )
+    assert (info.tail_start, info.reduced_stores) == (2, (False, False, True))
+
+
 def test_bits_move_between_types_of_one_width() -> None:
     streams = (StreamSpec("load", "f32"), StreamSpec("store", "i32"))
     check_program(program(SceInstr("mov.32", R(0), S(0)), SceInstr("not.i32", S(1), R(0)), streams=streams))
@@ -129,7 +141,29 @@ STORE_IT = SceInstr("mov.f32", S(2), S(0))
         (program(SceInstr("neg.f32", S(2), R(0))), "before it is written"),
         (program(SceInstr("neg.f32", S(2), S(3))), "does not exist"),
         (program(SceInstr("neg.f32", S(2), S(-1))), "does not exist"),
-        (program(SceInstr("neg.f32", S(2), S(2))), "is read"),
+        (program(SceInstr("neg.f32", S(2), S(2))), "read before it is written"),
+        (
+            program(SceInstr("add.f32", R(0), S(2), S(0)), SceInstr("neg.f32", S(2), S(0))),
+            "read before it is written",
+        ),
+        (program(SceInstr("reduce_sum.f32", S(2), S(0)), SceInstr("neg.f32", R(0), S(2))), "read back"),
+        (
+            program(
+                SceInstr("neg.f32", S(2), S(0)),
+                SceInstr("reduce_sum.f32", R(0), S(2)),
+                SceInstr("add.f32", S(3), R(0), S(2)),
+                streams=(LOAD, SCALAR, STORE, STORE),
+            ),
+            "read back",
+        ),
+        (
+            program(
+                SceInstr("mov.32", S(1), S(0)),
+                SceInstr("not.i32", R(0), S(1)),
+                streams=(LOAD, StreamSpec("store", "u32")),
+            ),
+            "it is u32",
+        ),
         (program(SceInstr("neg.f32", S(0), S(0))), "not a store"),
         (program(SceInstr("neg.f32", S(-1), S(0))), "not a store"),
         (program(SceInstr("neg.f32", R(4), S(0))), "outside the program's 4"),

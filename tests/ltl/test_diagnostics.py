@@ -106,10 +106,10 @@ def dot_dtypes(out, n):
     ltl.dot(a, a.to(ltl.float16))
 
 
-@case("LOOM-F108", 'ltl.dot(a, a, input_precision="tf32")')
+@case("LOOM-F110", 'ltl.dot(a, a, input_precision="fp32")')
 def dot_precision(out, n):
     a = ltl.zeros((4, 4), ltl.float32)
-    ltl.dot(a, a, input_precision="tf32")
+    ltl.dot(a, a, input_precision="fp32")
 
 
 @case("LOOM-F102", "ltl.exp(n)")
@@ -179,9 +179,35 @@ def mixed_signs(out, n):
     n % x
 
 
-@case("LOOM-F108", "ltl.atomic_add(out, 1.0)")
+@case("LOOM-F114", 'ltl.inline_asm_elementwise("mov", "=r,r", [n], ltl.int32, True, 1)')
 def refused_function(out, n):
-    ltl.atomic_add(out, 1.0)
+    ltl.inline_asm_elementwise("mov", "=r,r", [n], ltl.int32, True, 1)
+
+
+@case("LOOM-F114", "ltl.zeros((4,), ltl.float8e4b15)")
+def refused_type(out, n):
+    ltl.zeros((4,), ltl.float8e4b15)
+
+
+@case("LOOM-F113", "ltl.reduce(ltl.arange(0, 8), 0, store_both)")
+def combine_function_with_effect(out, n):
+    ltl.reduce(ltl.arange(0, 8), 0, store_both)
+
+
+@case("LOOM-F113", "ltl.reduce(ltl.arange(0, 8), 0, one_of_two)")
+def combine_function_changes_type(out, n):
+    ltl.reduce(ltl.arange(0, 8), 0, one_of_two)
+
+
+@ltl.jit
+def store_both(a, b):
+    ltl.device_print("both", a, b)
+    return a + b
+
+
+@ltl.jit
+def one_of_two(a, b):
+    return a * 1.0
 
 
 @case("LOOM-F003", "try:")
@@ -251,16 +277,25 @@ def return_in_loop(out, n):
         return
 
 
-@case("LOOM-F012", "break")
-def break_at_run_time(out, n):
-    for i in range(n):
-        if i > 3:
+@case("LOOM-F012", "ltl.static_range(8)")
+def break_from_unrolled_loop_at_run_time(out, n):
+    for i in ltl.static_range(8):
+        if i > n:
             break
 
 
-@case("LOOM-F012", "n > 0")
-def while_at_run_time(out, n):
-    while n > 0:
+@case("LOOM-F007", "i * 1.0")
+def while_changes_a_type(out, n):
+    i = 0
+    while i < n:
+        i = i * 1.0
+
+
+@case("LOOM-F012", "(m := n) > 0")
+def assignment_in_a_condition_with_break(out, n):
+    while (m := n) > 0:
+        if m > 3:
+            break
         n -= 1
 
 

@@ -147,7 +147,7 @@ def products(out, a, b, c):
     place = i[:, None] * 3 + i[None, :]
     ltl.store(out + place, ltl.dot(x, y))
     ltl.store(out + 9 + place, ltl.dot(x, y, z))
-    ltl.store(out + 18 + place, ltl.dot(x, y, acc=z, input_precision="ieee", allow_tf32=False))
+    ltl.store(out + 18 + place, ltl.dot(x, y, acc=z, input_precision="ieee"))
 
 
 def test_dot() -> None:

@@ -42,7 +42,7 @@ def sample(**changes: object) -> LoomObject:
         ),
         "sourcemap": (
             SourceEntry(stream.offsets[0], "kernel.py", 3, 4, "kernel", "grid"),
-            SourceEntry(stream.offsets[1], "kernel.py", 5, 8, "kernel", "ltl.load → x"),
+            SourceEntry(stream.offsets[1], "kernel.py", 5, 8, "kernel", "ltl.load → x", 31),
         ),
         "loops": (LoopRecord(stream.offsets[0], stream.offsets[4], "i", "0", "n", "256", ("tile<f32, 64>",)),),
         "symbols": (Symbol("table", "constants", 8, 16),),

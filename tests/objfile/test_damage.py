@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from loom_core.base.diagnostics import LoomError
 from loom_core.objfile import read_object, validate, write_object
 from loom_core.objfile.errors import DamagedObject, UnsupportedVersion
-from loom_core.objfile.format import ENTRY, HEADER, TRAILER, Section, bit_locator, pack_sections
+from loom_core.objfile.format import ENTRY, HEADER, TRAILER, VERSION, Section, bit_locator, pack_sections
 from loom_core.objfile.sections import object_sections
 from tests.isa.strategies import unhurried
 from tests.objfile.samples import same, sample
@@ -123,8 +123,8 @@ def test_hostile_counts(count: int) -> None:
 
 
 def test_other_version() -> None:
-    with pytest.raises(UnsupportedVersion, match="version 2"):
-        read_object(sealed(DATA[:8] + struct.pack("<I", 2) + DATA[12 : -TRAILER.size]))
+    with pytest.raises(UnsupportedVersion, match=f"version {VERSION + 1}"):
+        read_object(sealed(DATA[:8] + struct.pack("<I", VERSION + 1) + DATA[12 : -TRAILER.size]))
 
 
 def test_two_sections_of_one_name() -> None:
@@ -178,7 +178,7 @@ def test_machine_digest_must_fit() -> None:
 
 
 def test_source_map_strings() -> None:
-    table = b'{"rows":[[0,0,1,1,0,9]],"strings":["a"]}'
+    table = b'{"rows":[[0,0,1,1,2,0,9]],"strings":["a"]}'
     assert "outside the table" in refused(with_section("sourcemap", table))
 
 

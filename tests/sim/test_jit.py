@@ -88,6 +88,14 @@ def test_other_sources_or_another_cpu_make_another_engine(cache: Path, monkeypat
     assert len(list(cache.iterdir())) == 3
 
 
+def test_an_edit_while_the_process_runs_stores_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stamp = jit.source_stamp()
+    monkeypatch.setattr(jit, "_sources_digest", lambda: "edited")
+    assert jit.source_stamp() == stamp
+    assert call("plus9", plus(9)) == 39
+    assert not list(cache.iterdir())
+
+
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])
 def test_damaged_files_are_noticed_and_replaced(cache: Path, damage: str) -> None:
     call("plus6", plus(6))

@@ -26,12 +26,11 @@ if __name__ == "__main__" and len(sys.argv) > 1:  # a process of `test_every_reg
     mxu_kernel.REGISTER_TILE = mxu_kernel.FUSED_TILES[int(sys.argv[1])]
 
 from loom_sim import bits, mxu
+from tests.sim import mxu_unit
+from tests.sim.mxu_unit import Guarded, Words, multiplied, multiplier, packer, round_up
 
 Floats = npt.NDArray[np.float32]
-Words = npt.NDArray[np.uint32]
 
-GUARD = np.uint32(0xDEADBEEF)
-GUARD_WORDS = 64
 QUIET_NAN = np.uint32(0x7FC00000)
 
 SHAPES = [
@@ -103,46 +102,14 @@ def patterns(values: Floats) -> Words:
 # ---- the unit under test ---------------------------------------------------------------------------------------------
 
 
-class Guarded:
-    """Words between guards that must survive."""
-
-    def __init__(self, words: int, fill: int = 0x12345678) -> None:
-        self.whole = np.full(words + 2 * GUARD_WORDS, GUARD)
-        self.words = self.whole[GUARD_WORDS : GUARD_WORDS + words]
-        self.words[:] = fill
-        self.address = self.words.ctypes.data
-
-    def checked(self) -> Words:
-        assert (self.whole[:GUARD_WORDS] == GUARD).all()
-        assert (self.whole[len(self.whole) - GUARD_WORDS :] == GUARD).all()
-        return self.words
-
-
-def round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
-
-
 def packed(side: int, operand: Floats, box: tuple[int, int, int, int] | None = None, fill: int = 0) -> Guarded:
     """Panel of `operand`, [extent, depth] of any strides; box is (ext_lo, ext_hi, k_lo, k_hi)."""
-    extent, depth = operand.shape
-    multiple = mxu.PANEL_ROWS if side == mxu.SIDE_A else mxu.PANEL_COLS
-    panel = Guarded(round_up(extent, multiple) * depth)
-    box = box or (0, extent, 0, depth)
-    mxu.pack(operand.ctypes.data, panel.address, extent, depth, *operand.strides, *box, fill, side)
-    panel.checked()
-    return panel
+    return mxu_unit.packed("f32", side, operand, box, fill)
 
 
 def multiply(acc: Floats, a: Floats, b: Floats) -> Floats:
     """acc + a b by the unit."""
-    (m, k), n = a.shape, b.shape[1]
-    tile = np.zeros((round_up(m, mxu.PANEL_ROWS), round_up(n, mxu.PANEL_COLS)), np.float32)
-    tile[:m, :n] = acc
-    guarded = Guarded(tile.size)
-    guarded.words[:] = tile.view(np.uint32).ravel()
-    a_panel, b_panel = packed(mxu.SIDE_A, a), packed(mxu.SIDE_B, b.T)
-    mxu.matmul(guarded.address, a_panel.address, b_panel.address, m, n, k)
-    return guarded.checked().view(np.float32).reshape(tile.shape)[:m, :n].copy()
+    return multiplied("f32", acc, packed(mxu.SIDE_A, a), packed(mxu.SIDE_B, b.T), a.shape[1])
 
 
 def normal(shape: tuple[int, ...], seed: int = 0, scale: float = 1.0) -> Floats:
@@ -247,7 +214,7 @@ def test_split_at_a_pass_boundary_changes_no_bit() -> None:
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 5), (5, 0, 5), (5, 5, 0), (-1, 5, 5), (5, -40, 5), (5, 5, -2)])
 def test_empty_products_touch_nothing(m: int, n: int, k: int) -> None:
     acc = Guarded(24 * 32)
-    mxu.matmul(acc.address, 0, 0, m, n, k)
+    multiplier("f32")(acc.address, 0, 0, m, n, k)
     assert (acc.checked() == 0x12345678).all()
 
 
@@ -332,7 +299,9 @@ def test_nothing_outside_of_the_box_is_read(contiguous_in_k: bool, side: int) ->
     last = (rows - 1) * strides[0] + (steps - 1) * strides[1]
     multiple = mxu.PANEL_ROWS if side == mxu.SIDE_A else mxu.PANEL_COLS
     panel = Guarded(round_up(extent, multiple) * depth)
-    mxu.pack(base + 63 * page - 4 - last, panel.address, extent, depth, *strides, 0, rows, 0, steps, 0x3F800000, side)
+    packer("f32")(
+        base + 63 * page - 4 - last, panel.address, extent, depth, *strides, 0, rows, 0, steps, 0x3F800000, side
+    )
     words, counts = np.unique(panel.checked(), return_counts=True)
     outside = extent * depth - rows * steps
     expected = {0: panel.words.size - outside, 0x3F800000: outside}
@@ -344,7 +313,7 @@ def test_nothing_outside_of_the_box_is_read(contiguous_in_k: bool, side: int) ->
 def test_empty_operands_touch_nothing(extent: int, depth: int) -> None:
     panel = Guarded(24 * 32)
     for side in (mxu.SIDE_A, mxu.SIDE_B):
-        mxu.pack(0, panel.address, extent, depth, 4, 4, 0, extent, 0, depth, 0, side)
+        packer("f32")(0, panel.address, extent, depth, 4, 4, 0, extent, 0, depth, 0, side)
     assert (panel.checked() == 0x12345678).all()
 
 
@@ -397,7 +366,8 @@ def test_every_register_tile_computes_the_same_bits(
 ) -> None:
     if "NUMBA_CPU_NAME" in target and platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("names an x86 processor")
-    path = os.pathsep.join([str(Path(mxu.__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
+    folders = Path(mxu.__file__).resolve().parents[1], Path(__file__).resolve().parents[2]
+    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, __file__, *arguments]
     environment = {**os.environ, **target, "PYTHONPATH": path}
     output = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True).stdout

@@ -114,10 +114,10 @@ def expected(case: Case, memory: Array) -> Array:
         else:
             value = (places, dtype)
         streams.append(value)
-    registers: dict[int, Any] = {}
+    registers: dict[R | S, Any] = {}  # and what was stored, which may be read back
     total, rows = int(np.prod(sizes)), int(np.prod(sizes[:kept]))
     for index, instr in enumerate(program.instructions):
-        values = [streams[o.number] if isinstance(o, S) else registers[o.number] for o in instr.operands]
+        values = [registers[o] if o in registers else streams[o.number] for o in instr.operands]
         if instr.mnemonic.startswith("reduce_"):
             matrix = np.broadcast_to(values[0], (total,)).reshape(rows, -1)
             result = np.array([fold_by_rule(row, _FUNCTIONS[instr.mnemonic]) for row in matrix], matrix.dtype)
@@ -128,8 +128,7 @@ def expected(case: Case, memory: Array) -> Array:
             places, dtype = streams[instr.dst.number]
             for place, value in zip(places, result.astype(dtype), strict=True):
                 after[place : place + dtype.itemsize] = np.frombuffer(value.tobytes(), np.uint8)
-        else:
-            registers[instr.dst.number] = result
+        registers[instr.dst] = result
     return after
 
 
@@ -241,6 +240,35 @@ def test_a_load_keeps_its_old_values_where_a_store_went_before() -> None:
     )
     check(Case(program, (1500,), ((0, 4), (8000, 4), (0, 4), (16000, 4))))
     check(Case(program, (30, 50), ((0, 256, 4), (8000, 200, 4), (0, 256, 4), (16000, 200, 4))))
+
+
+@pytest.mark.parametrize("target", [(400, 4), (640, 4), (4, 28)])  # direct, and through a slot
+def test_a_stored_element_is_read_back(target: tuple[int, int]) -> None:
+    program = SceProgram(
+        (load(), store(), store("bool"), store()),
+        (
+            SceInstr("add.f32", S(1), S(0), S(0)),
+            SceInstr("mul.f32", R(0), S(1), S(1)),
+            SceInstr("lt.f32", S(2), S(0), R(0)),
+            SceInstr("select.f32", S(3), S(2), S(1), S(0)),
+        ),
+        1,
+    )
+    check(Case(program, (7, 100), ((0, 400, 4), (8192, *target), (24000, 100, 1), (32768, 400, 4))))
+    check(Case(program, (30, 40), ((0, 160, 4), (8192, 160, 4), (24000, 40, 1), (0, 160, 4))))
+
+
+@pytest.mark.parametrize("sizes", [(3, 500), (40, 64), (2, 5000)])
+def test_a_stored_element_is_reduced(sizes: tuple[int, int]) -> None:
+    program = SceProgram(
+        (load(), store(), store()),
+        (SceInstr("mul.f32", S(1), S(0), S(0)), SceInstr("reduce_sum.f32", S(2), S(1))),
+        0,
+    )
+    for step in (4, 8):
+        row = sizes[1] * step
+        memory = memory_of_floats(5, 160 << 10)
+        check(Case(program, sizes, ((0, sizes[1] * 4, 4), (60000, row, step), (50000, 4, 0)), fold=1), memory)
 
 
 SOFTMAX_SUM = SceProgram(

@@ -36,7 +36,7 @@ def test_grid() -> None:
     assert parse_grid("4x2x3") == (4, 2, 3)
 
 
-@pytest.mark.parametrize("text", ["", "a", "1,2,3,4", "-1", "0", "1,,2", "99999999999"])
+@pytest.mark.parametrize("text", ["", "a", "1,2,3,4", "-1", "0", "1,,2", "99999999999", "\u00b2", "9" * 5000])
 def test_bad_grid(text: str) -> None:
     with pytest.raises(BadGrid):
         parse_grid(text)
@@ -73,16 +73,74 @@ def test_file_that_holds_no_arrays(tmp_path: Path, content: bytes) -> None:
         read_arrays(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"import numpy\n", "this is not an .npz file but Python source"),
+        (b"\x00\x01", "binary data of an unknown kind"),
+        (b"PK\x03\x04 cut", "cut off"),
+    ],
+)
+def test_other_files_are_named_in_our_own_words(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "in.npz"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableFile, match=words) as refused:
+        read_arrays(path)
+    assert "pickle" not in str(refused.value)
+
+
+def test_objects_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", allow_pickle=True, x=np.array([{}], object))
+    with pytest.raises(UnreadableFile, match="its member x holds Python objects") as refused:
+        read_arrays(tmp_path / "in.npz")
+    assert "pickle" not in str(refused.value)
+
+
 def test_npy_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "in.npy", np.zeros(2))
     with pytest.raises(UnreadableFile, match="without a name"):
         read_arrays(tmp_path / "in.npy")
 
 
-@pytest.mark.parametrize("text", ["x", "=1", "x=q32[4]", "x=f32[a]", "n=abc", "n="])
+@pytest.mark.parametrize("text", ["x", "=1", "x=q32[4]", "x=f32[a]", "n=abc", "n=", "x=f32[1 2]", "x=f32[2,,3]", "x=f32[-1]", "x=f32[\u0663]"]
+)
 def test_bad_argument(text: str) -> None:
     with pytest.raises(BadArgument):
         parse_argument(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x=f32[99999999999999]",
+        "x=f32[99999999999999999999999]",
+        f"x=f32[{'9' * 5000}]",
+        "x=f32[4294967296,4294967296]",
+        "x=f32[0,99999999999999999999]",
+        f"x=f32[{','.join(['1'] * 65)}]",
+        f"n={'9' * 5000}",
+        "n=18446744073709551616",
+    ],
+)
+def test_sizes_that_no_computer_has(text: str) -> None:
+    with pytest.raises(BadArgument):
+        parse_argument(text)
+
+
+def test_an_allocation_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def zeros(*arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(np, "zeros", zeros)
+    with pytest.raises(BadArgument, match=r"this computer has no 4 KiB for it"):
+        parse_argument("x=f32[1024]")
+
+
+def test_empty_and_scalar_shapes() -> None:
+    assert parse_argument("x=f32[]")[1].shape == ()
+    assert parse_argument("x=f32[4,]")[1].shape == (4,)
+    assert parse_argument("x=f32[0, 3]")[1].shape == (0, 3)
+    assert parse_argument("n=0x10")[1] == 16
 
 
 def test_missing_unknown_wrong() -> None:
@@ -94,8 +152,12 @@ def test_missing_unknown_wrong() -> None:
         prepare(ABI, {"x": np.zeros(3)}, GOOD[1:], (1, 1, 1))
     with pytest.raises(WrongArgument, match="outside -2147483648"):
         prepare(ABI, {}, [*GOOD, "n=2147483648"], (1, 1, 1))
-    with pytest.raises(WrongArgument, match="argument n is a scalar of i32, but was given float64"):
+    with pytest.raises(WrongArgument, match=r"argument n is a scalar of i32, but was given 1\.5") as fraction:
         prepare(ABI, {}, [*GOOD, "n=1.5"], (1, 1, 1))
+    assert fraction.value.diagnostics[0].hint == "write a whole number, as in --arg n=1024"
+    with pytest.raises(WrongArgument, match=r"argument x is a buffer of f32, but was given the number 5") as number:
+        prepare(ABI, {}, [*GOOD, "x=5"], (1, 1, 1))
+    assert "--arg x=f32[...]" in number.value.diagnostics[0].hint
     with pytest.raises(WrongArgument, match=r"an array of shape \(2,\)"):
         prepare(ABI, {"n": np.zeros(2, np.int32)}, [t for t in GOOD if t[0] != "n"], (1, 1, 1))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,8 +118,42 @@ def test_run(object_file: Path, tmp_path: Path) -> None:
 
 def test_run_prints_without_outputs(object_file: Path) -> None:
     result = loomc("run", object_file, "--arg", "x=f32[4]", "--arg", "y=f32[4]", "--arg", "n=4", "--arg", "factor=2")
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (0, "note: without --grid, 1 program runs\n")
     assert result.stdout == "y float32[4]\n[0. 0. 0. 0.]\n"
+
+
+@pytest.mark.parametrize("command", ["disasm", "explain", "validate", "manifest"])
+def test_standard_input(command: str, object_file: Path) -> None:
+    from_file = loomc(command, object_file)
+    piped = CliRunner().invoke(main, [command, "-"], input=object_file.read_bytes())
+    assert (piped.exit_code, piped.stderr) == (0, "")
+    assert piped.stdout == from_file.stdout.replace(str(object_file), "<stdin>")
+    other = CliRunner().invoke(main, [command, "-"], input=b"text")
+    assert other.exit_code == 2
+    assert other.stderr.startswith("<stdin>: error[LOOM-O101]")
+
+
+def test_run_from_standard_input(object_file: Path) -> None:
+    arguments = ["run", "-", "--arg", "x=f32[4]", "--arg", "y=f32[4]", "--arg", "n=4", "--arg", "factor=2"]
+    result = CliRunner().invoke(main, arguments, input=object_file.read_bytes())
+    assert result.stdout == "y float32[4]\n[0. 0. 0. 0.]\n"
+
+
+def test_faults_of_a_compiled_kernel_have_whole_carets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ltl
+
+    source = "def copy(x, y, BLOCK: ltl.constexpr):\n    at = ltl.arange(0, BLOCK)\n    ltl.store(y + at, ltl.load(x + at))\n"
+    (tmp_path / "copies.py").write_text(source)
+    scope: dict[str, Any] = {"ltl": ltl}
+    exec(compile(source, str(tmp_path / "copies.py"), "exec"), scope)
+    compiled = ltl.jit(scope["copy"], source=source).compile("*fp32", "*fp32", 8)
+    (tmp_path / "copy.loom").write_bytes(write_object(compiled))
+    monkeypatch.chdir(tmp_path)
+    result = loomc("run", "copy.loom", "--arg", "x=f32[7]", "--arg", "y=f32[8]", "--grid", "1")
+    assert result.exit_code == 1
+    _, line, carets, *_ = result.stderr.splitlines()
+    span = line[carets.index("^") :][: carets.count("^")]
+    assert span == "ltl.load(x + at)"
 
 
 def test_run_out_of_bounds_is_a_finding(object_file: Path) -> None:
@@ -150,7 +185,10 @@ def test_profile(object_file: Path) -> None:
     result = loomc("profile", object_file, *ARGUMENTS, "--grid", "4")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "on one core of l1-mini" in result.stdout
-    assert "bound by HBM bandwidth" in result.stdout
+    assert "bound by latency: no queue works more than" in result.stdout
+    assert "the nearest limit, HBM bandwidth, is reached to" in result.stdout
+    assert "move more bytes in a transfer: one carries 4 KiB on average" in result.stdout
+    assert "bound by HBM bandwidth" not in result.stdout
     assert "scale.py:7" in result.stdout
 
 
@@ -162,6 +200,8 @@ def test_profile_json(object_file: Path) -> None:
     assert values["queues"]["DMA0"]["commands"] == 8
     assert values["roofline"]["bound"] == "HBM bandwidth"
     assert 0 < values["roofline"]["reached"] <= 1
+    assert values["verdict"]["kind"] == "latency"
+    assert values["verdict"]["advice"]
     for queue, use in values["queues"].items():
         assert use["busy"] + use["waiting"] + use["empty"] == values["cycles"]
         lines = [line for line in values["lines"] if line["queue"] == queue]

@@ -346,3 +346,136 @@ def unsigned_bounds(out, n: ltl.uint32):
 
 def test_unsigned_bounds_give_an_unsigned_variable() -> None:
     assert result(unsigned_bounds, 4, np.uint32, 4).tolist() == [0, 0, 1, 1]
+
+
+# ---- while and break at run time -------------------------------------------------------------------------------------
+
+
+@ltl.jit
+def doubled(out, n):
+    i = 0
+    acc = 1
+    while ltl.condition(i < n):
+        acc = acc * 2
+        i += 1
+    ltl.store(out, acc)
+    ltl.store(out + 1, i)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(5, [32, 5]), (0, [1, 0]), (-3, [1, 0])])
+def test_while_at_run_time(n: int, expected: list[int]) -> None:
+    assert result(doubled, 2, np.int32, n).tolist() == expected
+    assert "while" in names(doubled, POINTER, INT)
+
+
+@ltl.jit
+def until_break(out, n):
+    i = 0
+    while True:
+        i += 3
+        if i > n:
+            break
+    ltl.store(out, i)
+
+
+def test_endless_while_left_by_a_break() -> None:
+    assert result(until_break, 1, np.int32, 10)[0] == 12
+    assert result(until_break, 1, np.int32, 0)[0] == 3
+
+
+@ltl.jit
+def odd_sum_to(out, n, limit):
+    acc = 0
+    for i in range(n):
+        if i == limit:
+            break
+        if i % 2 == 0:
+            continue
+        acc += i
+    ltl.store(out, acc)
+
+
+@pytest.mark.parametrize(("n", "limit"), [(10, 6), (4, 6), (0, 0), (7, 0)])
+def test_break_from_a_runtime_loop(n: int, limit: int) -> None:
+    assert result(odd_sum_to, 1, np.int32, n, limit)[0] == sum(i for i in range(min(n, limit)) if i % 2)
+
+
+@ltl.jit
+def leave_falling(out, n):
+    for k in range(10, 0, -2):
+        if k < n:
+            break
+        ltl.store(out, k)
+
+
+def test_break_from_a_falling_loop() -> None:
+    assert result(leave_falling, 1, np.int32, 5)[0] == 6
+
+
+@ltl.jit
+def length(out, p):
+    n = 0
+    while (x := ltl.load(p + n)) > 0:
+        n += 1
+    ltl.store(out, n)
+    ltl.store(out + 1, x)
+
+
+def test_assignment_in_a_condition() -> None:
+    assert result(length, 2, np.int32, np.array([3, 2, 1, -4, 5], np.int32)).tolist() == [3, -4]
+
+
+@ltl.jit
+def nested_whiles(out, n, limit):
+    i = 0
+    acc = 0
+    while i < n:
+        j = 0
+        while j < i:
+            if acc > limit:
+                break
+            acc += j
+            j += 1
+        i += 1
+    ltl.store(out, acc)
+    ltl.store(out + 1, i)
+
+
+def test_break_leaves_the_inner_loop_only() -> None:
+    acc = 0
+    for i in range(6):
+        for j in range(i):
+            if acc > 7:
+                break
+            acc += j
+    assert result(nested_whiles, 2, np.int32, 6, 7).tolist() == [acc, 6]
+
+
+@ltl.jit
+def condition_is_not_evaluated_after_a_break(out, p, n):
+    i = 0
+    while ltl.load(p + i) > 0:
+        i += 1
+        if i == n:
+            break
+    ltl.store(out, i)
+
+
+def test_the_condition_is_not_evaluated_after_a_break() -> None:
+    """Reading p[n] would be out of bounds."""
+    assert result(condition_is_not_evaluated_after_a_break, 1, np.int32, np.ones(4, np.int32), 4)[0] == 4
+
+
+@ltl.jit
+def first_iterations_static(out, n):
+    i = 0
+    going = True
+    while going:
+        i += 1
+        going = i < n
+    ltl.store(out, i)
+
+
+def test_a_condition_that_becomes_a_runtime_value() -> None:
+    assert result(first_iterations_static, 1, np.int32, 4)[0] == 4
+    assert result(first_iterations_static, 1, np.int32, 0)[0] == 1

@@ -1,1 +1,28 @@
-"""The Triton-like surface: `import loom.triton.language as ltl`."""
+"""The Triton-like surface: `import loom.triton as triton`, `import loom.triton.language as ltl`.
+
+Names of the package `triton` that Loom has, each brought in at its first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ltl import cdiv, jit
+    from ltl.packages import next_power_of_2
+
+__all__ = ["cdiv", "jit", "next_power_of_2"]
+
+_HOMES = {"cdiv": "ltl", "jit": "ltl", "next_power_of_2": "ltl.packages"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "language":
+        return import_module("loom.triton.language")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"loom.triton has no {name!r}; it has {', '.join(__all__)} and language")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "language"})

@@ -143,7 +143,7 @@ class Knobs:
 
     debug: Knob[int] = Knob(
         "LOOM_DEBUG", NATURAL, _constant(0), "0",
-        "1 shows launches, 2 timing and cost, 3 the final IR and the commands, "
+        "1 shows launches, 2 what is compiled and how long it takes, 3 the final IR and the commands, "
         "4 the IR after each pass that changed it, 5 each rewrite. A level includes those below it.",
     )  # fmt: skip
     verify: Knob[Literal["end", "each", "off"]] = Knob(
@@ -152,7 +152,8 @@ class Knobs:
     )  # fmt: skip
     dump_dir: Knob[Path | None] = Knob(
         "LOOM_DUMP_DIR", OPTIONAL_FOLDER, _constant(None), "none",
-        "A folder that receives the IR after each pass, the disassembly and the object of each compiled kernel.",
+        "A folder that receives the IR after each pass, the disassembly and the object of each compiled kernel; "
+        "while it is set, and from LOOM_DEBUG=2 on, kernels are compiled even if the disk cache has them.",
     )  # fmt: skip
     interpret: Knob[bool] = Knob(
         "LOOM_INTERPRET", FLAG, _constant(False), "0",

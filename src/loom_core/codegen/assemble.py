@@ -8,9 +8,10 @@ import numpy as np
 
 from loom_core.codegen.emitter import Address, Emitted, Emitter, Operand, Register, Window
 from loom_core.codegen.errors import CodegenFault
-from loom_core.codegen.tokens import assign_tokens, excess_waits
-from loom_core.isa.commands import SPACE_SRAM
-from loom_core.isa.encoding import Command, Label, Reg, Words, assemble, pack_flags, spec_of
+from loom_core.codegen.tokens import Synchronisation, assign_tokens
+from loom_core.isa.commands import MAX_WAITS, SPACE_SRAM, Queue
+from loom_core.isa.encoding import Command, Label, Reg, Wait, Words, assemble, pack_flags, spec_of
+from loom_core.isa.machine import MachineConfig
 from loom_core.isa.program import SceProgram, encode_program
 from loom_core.objfile import LoopRecord, SourceEntry
 
@@ -38,10 +39,11 @@ class _Programs:
 class Assembly:
     """Encoded commands and programs, with the source map and loop table of the same stream."""
 
-    def __init__(self, emitter: Emitter, may_alias_bindings: bool, scratch: Register) -> None:
+    def __init__(self, emitter: Emitter, may_alias_bindings: bool, machine: MachineConfig) -> None:
         self._programs = _Programs()
-        self._synchronisation = assign_tokens(emitter, may_alias_bindings)
-        self._scratch = scratch
+        # The last token is kept for gates.
+        self._synchronisation = assign_tokens(emitter, may_alias_bindings, machine.tokens - 1)
+        self._gate_token = machine.tokens - 1
         stream: list[Command | Label] = []
         origin: list[Emitted] = []
         first_command: dict[int, int] = {}
@@ -67,18 +69,18 @@ class Assembly:
         )
 
     def _commands(self, index: int, item: Emitted) -> list[Command]:
-        """The command, preceded by idle scalar loads that take the waits which do not fit on it."""
-        waits, signal = self._synchronisation.get(index, ((), 0))
-        *extra, own = excess_waits(waits)
+        """The command, preceded by gates that take the waits which do not fit on it."""
+        needs = self._synchronisation.get(index, Synchronisation())
         operands = [self._operand(operand) for operand in item.operands]
         if item.program is not None:
             operands[0] = self._programs.offset(item.program)
-        stalls = [
-            Command("lds", (self._scratch.number, SPACE_SRAM, 0), 0, waits=part) for part in extra if self._scratch
-        ]
         flags = pack_flags(spec_of(item.mnemonic), item.flags)
         operands = _destination_first(item.mnemonic, operands)
-        return [*stalls, Command(item.mnemonic, tuple(operands), flags, int(item.queue), own, signal)]
+        waits, gates = needs.waits, []
+        while len(waits) > MAX_WAITS:
+            gates.append(_gate(waits[:MAX_WAITS], self._gate_token))
+            waits = (*waits[MAX_WAITS:], *([] if len(gates) > 1 else [Wait(self._gate_token)]))
+        return [*gates, Command(item.mnemonic, tuple(operands), flags, int(item.queue), waits, needs.signal)]
 
     def _operand(self, operand: Operand) -> int | Reg | Label:
         if isinstance(operand, Register):
@@ -88,6 +90,13 @@ class Assembly:
         if isinstance(operand, Address):
             return operand.resolve()
         return operand
+
+
+def _gate(waits: tuple[Wait, ...], token: int) -> Command:
+    """A copy of nothing that signals `token` once its waits are met."""
+    nothing = (0, 0, 0, 0, 0)
+    flags = pack_flags(spec_of("copy"), {"ndim": 1})
+    return Command("copy", (SPACE_SRAM, 0, SPACE_SRAM, 0, 0, *nothing), flags, int(Queue.DMA0), waits, token)
 
 
 def _destination_first(mnemonic: str, operands: list[int | Reg | Label]) -> list[int | Reg | Label]:
@@ -104,9 +113,10 @@ def _sourcemap(origin: list[Emitted], offsets: tuple[int, ...]) -> tuple[SourceE
     previous: tuple[object, ...] = ()
     for item, word in zip(origin, offsets, strict=False):
         at = item.location.root()
-        current = (at.file, at.line, at.column, at.function, item.note)
+        current = (at.file, at.line, at.column, at.end_column, at.function, item.note)
         if current != previous:
-            entries.append(SourceEntry(word, os.path.basename(at.file), at.line, at.column, at.function, item.note))
+            name = os.path.basename(at.file)
+            entries.append(SourceEntry(word, name, at.line, at.column, at.function, item.note, at.end_column))
             previous = current
     return tuple(entries)
 

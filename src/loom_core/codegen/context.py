@@ -58,7 +58,7 @@ class Context:
     program_ids: list[Register] = field(default_factory=list)
     grid: list[Register] = field(default_factory=list)
     windows: dict[Value, Window] = field(default_factory=dict)
-    prefetched: dict[Op, object] = field(default_factory=dict)
+    prefetched: set[Op] = field(default_factory=set)
     _dma_turn: int = 0
 
     def may_alias(self, a: Value, b: Value) -> bool:
@@ -75,11 +75,11 @@ class Context:
         if value in self.scalars:
             return self.scalars[value]
         if value in self.tiles:
-            return self.load_scalar(value)
+            return self.load_scalar(value)  # not kept: what is loaded in a branch is not there after it
         raise CodegenFault(self.emitter.location, reason=f"scalar {value!r} has no register")
 
     def load_scalar(self, value: Value) -> Register:
-        """Fetch a scalar from its window into a register, for this and later uses."""
+        """Fetch a scalar from its window into a register."""
         dtype = value.type.dtype
         register = Register(value.name or "scalar")
         tile = self.tiles[value]
@@ -89,7 +89,6 @@ class Context:
             flags={"log2_bytes": dtype.itemsize.bit_length() - 1, "signed": int(dtype.kind == "int")},
             accesses=[self.access(tile, write=False)],
         )
-        self.scalars[value] = register
         return register
 
     # Windows

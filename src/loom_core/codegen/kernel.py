@@ -45,11 +45,10 @@ def _generate(function: Function, machine: MachineConfig, options: Options) -> L
     reserved = GRID_DIMS + sum(arg.kind == "scalar" for arg in args)
     lower_grid(context, function.body)
     context.emitter.remove_dead_scalars()
-    scratch = Register("stall", fixed=machine.acp_registers - 1, number=machine.acp_registers - 1)
     lifetimes = Lifetimes(context.emitter)
     number_registers(lifetimes, function, machine, reserved)
     used = place_windows(lifetimes, function, machine)
-    assembly = Assembly(context.emitter, not options.assume_noalias, scratch)
+    assembly = Assembly(context.emitter, not options.assume_noalias, machine)
     abi = Abi(tuple(args), (0, 1, 2), used, _noalias(args, options))
     return LoomObject(
         commands=assembly.commands,
@@ -68,7 +67,7 @@ def _context(function: Function, machine: MachineConfig, options: Options) -> Co
     for op in function.walk():
         blocks += op.regions
     for block in blocks:
-        context.schedules[block] = BlockSchedule(block, context.may_alias, machine.sce_streams)
+        context.schedules[block] = BlockSchedule(block, context.may_alias, machine)
     context.sharing = Sharing(context.schedules)
     context.sharing.build(function.body)
     context.collect_panels()

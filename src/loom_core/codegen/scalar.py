@@ -76,6 +76,10 @@ def _cast(emitter: Emitter, op: Op, operands: Sequence[Operand], dtype: DType) -
     return emitter.scalar("mov", operands[0], narrow=NARROW[dtype.name], name="cast")
 
 
+def _bitcast(emitter: Emitter, op: Op, operands: Sequence[Operand], dtype: DType) -> Operand:
+    return emitter.scalar("mov", operands[0], narrow=NARROW[dtype.name], name="bitcast")
+
+
 def _negate(emitter: Emitter, op: Op, operands: Sequence[Operand], dtype: DType) -> Operand:
     return emitter.scalar("sub", 0, operands[0], narrow=NARROW[dtype.name], name="neg")
 
@@ -106,6 +110,7 @@ _HANDLERS: dict[type[Op], Callable[[Emitter, Op, Sequence[Operand], DType], Oper
     ew.Compare: _compare,
     ew.Select: _select,
     ew.Cast: _cast,
+    ew.Bitcast: _bitcast,
     ew.Negate: _negate,
     ew.Abs: _abs,
     ew.Not: _not,

@@ -8,13 +8,16 @@ scalars and loads, then groups, then products, stores and loops in source order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from loom_core.ir.block import Block
 from loom_core.ir.op import Op
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
+from loom_core.isa.commands import MASKED_OPERANDS
+from loom_core.isa.machine import MachineConfig
 from loom_core.ops import control, matmul, memory, reduction, shape
 
 # Operations that only look at a value through other strides, or have no storage at all.
@@ -39,27 +42,58 @@ class Group:
         inside = set(self.ops)
         return [op.results[0] for op in self.ops if any(user not in inside for user in op.results[0].users)]
 
-    @property
-    def inputs(self) -> list[Value]:
-        """Operands that come from outside the group, each once."""
-        inside = set(self.ops)
-        operands = (value for op in self.ops for value in op.operands)
-        return list(dict.fromkeys(value for value in operands if value.defining_op not in inside))
-
-    def split(self, max_streams: int) -> list[Group]:
-        """Cut in order, so that the inputs and outputs of each part fit one program."""
-        parts = [Group(self.shape, self.level, [], self.permuted)]
+    def split(self, machine: MachineConfig) -> list[Group]:
+        """Cut in order, so that each part fits one program and one command."""
+        ndim = max(1, len(self.shape))
+        # Registers may stand for operands that the command's mask covers: only inputs need them, and they come first.
+        most_inputs = (MASKED_OPERANDS - 1 - ndim) // (1 + ndim)
+        parts: list[Group] = []
+        part = _Part()
         for op in self.ops:
-            part = parts[-1]
-            longer = Group(self.shape, self.level, [*part.ops, op], self.permuted)
-            if part.ops and len(longer.inputs) + len(longer.outputs) > max_streams:
-                longer = Group(self.shape, self.level, [op], self.permuted)
-                parts.append(longer)
-            parts[-1] = longer
-        return parts
+            part.add(op)
+            if len(part.ops) > 1 and not part.fits(machine, most_inputs):
+                part.ops.pop()
+                parts.append(Group(self.shape, self.level, part.ops, self.permuted))
+                part = _Part()
+                part.add(op)
+        return [*parts, Group(self.shape, self.level, part.ops, self.permuted)]
+
+
+class _Part:
+    """The beginning of a group that may become one of its own: what it takes from outside, and how much it gives."""
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+        self.inputs: set[Value] = set()
+        self.outputs = 0
+        self._open: dict[Value, int] = {}  # results so far, and how many of their uses are not in this part
+
+    def add(self, op: Op) -> None:
+        self.ops.append(op)
+        for value in op.operands:
+            if value not in self._open:
+                self.inputs.add(value)
+                continue
+            self._open[value] -= 1
+            self.outputs -= self._open[value] == 0
+        result = op.results[0]
+        self._open[result] = len(result.users)
+        self.outputs += bool(result.users)
+
+    def fits(self, machine: MachineConfig, most_inputs: int) -> bool:
+        return (
+            len(self.inputs) <= most_inputs
+            and len(self.inputs) + self.outputs <= machine.sce_streams
+            and len(self.ops) + self.outputs <= machine.sce_instructions
+            and self.outputs < machine.sce_registers
+        )
 
 
 Node = Op | Group
+
+
+def is_group(node: Node) -> TypeGuard[Group]:
+    return isinstance(node, Group)
 
 
 def is_integral(type: TileType) -> bool:
@@ -81,9 +115,9 @@ def on_stream_engine(op: Op) -> bool:
     return (op.elementwise and not on_command_processor(op)) or isinstance(op, reduction.Reduce)
 
 
-def folds_rows(op: Op) -> bool:
-    """A reduction along the last axis can share the program that computes its operand."""
-    return isinstance(op, reduction.Reduce) and op.axis == len(op.operand.type.shape) - 1
+def is_permuted(op: Op) -> bool:
+    """A reduction not along the last axis walks its operand in an order of its own; others can share a program."""
+    return isinstance(op, reduction.Reduce) and op.axis != len(op.operand.type.shape) - 1
 
 
 @dataclass
@@ -92,11 +126,6 @@ class Effects:
 
     reads: set[Value]
     writes: set[Value]
-
-    def conflicts(self, later: Effects, may_alias: Callable[[Value, Value], bool]) -> bool:
-        pairs = [(a, b) for a in self.writes for b in later.reads | later.writes]
-        pairs += [(a, b) for a in self.reads for b in later.writes]
-        return any(may_alias(a, b) for a, b in pairs)
 
 
 def effects(op: Op) -> Effects:
@@ -113,17 +142,21 @@ def effects(op: Op) -> Effects:
 class BlockSchedule:
     """The nodes of one block in order. `position[op]` is where an operation (or its group) stands."""
 
-    def __init__(self, block: Block, may_alias: Callable[[Value, Value], bool], max_streams: int) -> None:
+    def __init__(self, block: Block, may_alias: Callable[[Value, Value], bool], machine: MachineConfig) -> None:
         self.block = block
         self._may_alias = may_alias
-        self._max_streams = max_streams
         self._levels: dict[Op, int] = {}
+        self._read: dict[Value, int] = {}  # pointer argument -> highest level at which it is read so far
+        self._written: dict[Value, int] = {}
         self.group_of: dict[Op, Group] = {}
-        self.nodes: list[Node] = []
         self.position: dict[Op, int] = {}
-        self._assign_levels()
+        for op in block.operations:
+            self._levels[op] = self._level(op)
         self._sink()
-        self._order()
+        self.nodes = [part for node in self._ordered() for part in (node.split(machine) if is_group(node) else [node])]
+        for position, node in enumerate(self.nodes):
+            for op in node.ops if isinstance(node, Group) else (node,):
+                self.position[op] = position
 
     def position_of(self, op: Op) -> int:
         """Place of the node that contains `op`, which may be nested in one."""
@@ -133,43 +166,37 @@ class BlockSchedule:
             op = block.parent
         return self.position[op]
 
-    # Levels
+    # ---- levels ----
 
-    def _assign_levels(self) -> None:
-        memory_ops: list[tuple[Op, Effects]] = []
-        for op in self.block.operations:
-            level = max((self._needed(op, value) for value in op.operands), default=0)
-            for nested in op.regions:
-                level = max([level, *(self._needed(op, v) for inner in nested.walk() for v in inner.operands)])
-            touched = effects(op)
-            if touched.reads or touched.writes:
-                for earlier, other in memory_ops:
-                    if other.conflicts(touched, self._may_alias):
-                        # A load goes before the groups of its level, a store after them.
-                        late = isinstance(op, memory.DmaLoad) and not isinstance(earlier, memory.DmaLoad)
-                        level = max(level, self._levels[earlier] + late)
-                memory_ops.append((op, touched))
-            self._levels[op] = level
+    def _level(self, op: Op) -> int:
+        """The least level at which everything is there that the op, with what is nested in it, needs."""
+        if isinstance(op, VIEWS):
+            return 0  # has none: its users see through it
+        taken = [value for inner in op.walk() if not isinstance(inner, VIEWS) for value in inner.operands]
+        touched = effects(op)
+        level = max([0, *(self._needed(op, value) for value in taken), *self._after_memory(op, touched)])
+        for table, bases in ((self._read, touched.reads), (self._written, touched.writes)):
+            for base in bases:
+                table[base] = max(level, table.get(base, 0))
+        return level
 
     def _needed(self, user: Op, value: Value) -> int:
         """Least level of `user` for it to take `value`."""
-        producer = value.defining_op
+        producer, reordered = _origin(value)
         if producer is None or producer not in self._levels:
             return 0  # from outside this block
-        level = self._levels[producer]
-        early = not on_stream_engine(user) and not isinstance(user, VIRTUAL) and _phase(user) == 0
-        if isinstance(producer, VIEWS):
-            return level + early  # what it shows may be computed in this level
-        if isinstance(producer, matmul.Dot | control.For | control.If):
-            late_user = not isinstance(user, VIRTUAL) and not on_stream_engine(user) and not early
-            return level if late_user else level + 1
-        if isinstance(producer, reduction.Reduce):
-            return level + 1 if early or on_stream_engine(user) or isinstance(user, VIRTUAL) else level
-        if on_stream_engine(producer):
-            reshaped = isinstance(user, shape.Reshape | shape.Transpose)
-            permuted = isinstance(user, reduction.Reduce) and not folds_rows(user)
-            return level + (early or reshaped or permuted)
-        return level
+        return self._levels[producer] + _delay(producer, user, reordered)
+
+    def _after_memory(self, op: Op, touched: Effects) -> list[int]:
+        """Levels that keep the op behind what it must not overtake: a load goes before the groups of its level."""
+        late = isinstance(op, memory.DmaLoad)
+        after = [level + late for base, level in self._written.items() if self._meets(base, touched.reads)]
+        for table in (self._written, self._read):
+            after += [level for base, level in table.items() if self._meets(base, touched.writes)]
+        return after
+
+    def _meets(self, base: Value, others: set[Value]) -> bool:
+        return any(self._may_alias(base, other) for other in others)
 
     def _sink(self) -> None:
         """Delay what is elementwise to the level of its first user, so that it joins that user's program.
@@ -177,47 +204,36 @@ class BlockSchedule:
         Only where that keeps no more alive: at most one operand is a stored tile of the result's size.
         """
         for op in reversed(self.block.operations):
-            delayed = isinstance(op, VIEWS) or (on_stream_engine(op) and op.elementwise and _light(op))
-            if not delayed or any(user.parent is not self.block for user in op.results[0].users):
+            if _stage(op) != "elementwise" or not _is_light(op):
                 continue
-            limits = [self._levels[user] - self._lead(user, op) for user in op.results[0].users]
-            self._levels[op] = max([self._levels[op], *([min(limits)] if limits else [])])
+            uses = list(uses_through_views(op.results[0]))
+            if uses and all(user in self._levels for user, _ in uses):
+                latest = min(self._levels[user] - _delay(op, user, reordered) for user, reordered in uses)
+                self._levels[op] = max(self._levels[op], latest)
 
-    def _lead(self, user: Op, op: Op) -> int:
-        """By how many levels `user` must come after `op`."""
-        return self._needed(user, op.results[0]) - self._levels[op]
+    # ---- order ----
 
-    # Order
-
-    def _order(self) -> None:
+    def _ordered(self) -> list[Node]:
         groups: dict[tuple[object, ...], Group] = {}
         keyed: list[tuple[int, int, int, Node]] = []
         for index, op in enumerate(self.block.operations):
+            level = _LAST if op.terminator else self._levels[op]
             if isinstance(op, VIRTUAL):
                 continue
-            level = self._levels[op]
-            if op.terminator:
-                keyed.append((_LAST, 0, index, op))
-                continue
             if not on_stream_engine(op):
-                keyed.append((level, _phase(op), index, op))
+                keyed.append((level, 0 if _stage(op) == "early" else 2, index, op))
                 continue
-            permuted = isinstance(op, reduction.Reduce) and not folds_rows(op)
-            key = (level, index if permuted else -1, op.operands[0].type.shape if permuted else _space(op))
-            group = groups.get(key)
-            if group is None:
-                group = groups[key] = Group(op.operands[0].type.shape if permuted else _space(op), level, [], permuted)
-                keyed.append((level, 1, index, group))
-            group.ops.append(op)
-            self.group_of[op] = group
+            space, permuted = op.operands[0].type.shape, is_permuted(op)
+            key = (level, space, index if permuted else -1)
+            if key not in groups:
+                groups[key] = Group(space, level, [], permuted)
+                keyed.append((level, 1, index, groups[key]))
+            groups[key].ops.append(op)
+            self.group_of[op] = groups[key]
         keyed.sort(key=lambda entry: entry[:3])
-        for node in self._sort_groups([entry[3] for entry in keyed]):
-            self.nodes += node.split(self._max_streams) if isinstance(node, Group) else [node]
-        for position, node in enumerate(self.nodes):
-            for op in node.ops if isinstance(node, Group) else (node,):
-                self.position[op] = position
+        return self._sorted_groups([entry[3] for entry in keyed])
 
-    def _sort_groups(self, nodes: list[Node]) -> list[Node]:
+    def _sorted_groups(self, nodes: list[Node]) -> list[Node]:
         """Groups of one level in order of their dependences, everything else as it is."""
         done: set[Group] = set()
         ordered: list[Node] = []
@@ -228,9 +244,9 @@ class BlockSchedule:
             done.add(group)
             for op in group.ops:
                 for value in op.operands:
-                    producer = producer_of(value)
+                    producer, _ = _origin(value)
                     other = self.group_of.get(producer) if producer is not None else None
-                    if other is not None and other is not group and other.level == group.level:
+                    if other is not None and other.level == group.level:
                         visit(other)
             ordered.append(group)
 
@@ -242,25 +258,58 @@ class BlockSchedule:
         return ordered
 
 
-def _light(op: Op) -> bool:
+# ---- what a level is made of ----
+
+
+def _stage(op: Op) -> str:
+    """How an operation takes part in a level: "early" ones come first, then the groups, then the "late" ones."""
+    if on_command_processor(op) or isinstance(op, (memory.DmaLoad, *VIRTUAL)):
+        return "early"
+    if isinstance(op, reduction.Reduce):
+        return "reduction"
+    return "elementwise" if on_stream_engine(op) else "late"
+
+
+# Stages of users that must be a level later, by the producer's stage.
+_LATER_USERS = {
+    "early": (),
+    "elementwise": ("early",),
+    "reduction": ("early", "elementwise", "reduction"),
+    "late": ("early", "elementwise", "reduction"),
+}
+
+
+def _delay(producer: Op, user: Op, reordered: bool) -> bool:
+    """Whether `user` must be a level later; `reordered`: it takes the elements in another order."""
+    stage = _stage(user)
+    if _stage(producer) == "elementwise" and on_stream_engine(user) and (reordered or is_permuted(user)):
+        return True
+    return stage in _LATER_USERS[_stage(producer)]
+
+
+def _is_light(op: Op) -> bool:
     size = op.results[0].type.size
-    stored = [v for v in op.operands if v.type.size == size and not isinstance(producer_of(v), VIRTUAL)]
+    stored = [v for v in op.operands if v.type.size == size and not isinstance(_origin(v)[0], VIRTUAL)]
     return len(stored) <= 1
 
 
-def producer_of(value: Value) -> Op | None:
-    """The operation that computes what `value` shows, looking through views."""
-    op = value.defining_op
+# ---- views ----
+
+
+def _origin(value: Value) -> tuple[Op | None, bool]:
+    """The operation that computes what `value` shows, and whether views on the way put elements in another order."""
+    op, reordered = value.defining_op, False
     while isinstance(op, VIEWS):
+        reordered |= isinstance(op, shape.Reshape | shape.Transpose)
         op = op.operands[0].defining_op
-    return op
+    return op, reordered
 
 
-def _space(op: Op) -> tuple[int, ...]:
-    """The iteration space of an SCE operation."""
-    return op.operands[0].type.shape
-
-
-def _phase(op: Op) -> int:
-    """0 before the groups of the level, 2 after them."""
-    return 0 if on_command_processor(op) or isinstance(op, memory.DmaLoad) else 2
+def uses_through_views(value: Value, reordered: bool = False) -> Iterator[tuple[Op, bool]]:
+    """Operations that take the value, directly or through views, and whether those reorder it."""
+    for user in value.users:
+        if isinstance(user, VIEWS):
+            reorders = isinstance(user, shape.Reshape | shape.Transpose)
+            yield from uses_through_views(user.results[0], reordered or reorders)
+        else:
+            yield user, reordered

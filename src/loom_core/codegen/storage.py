@@ -10,12 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loom_core.codegen.emitter import Address, Operand, Window
-from loom_core.codegen.schedule import VIEWS, VIRTUAL, BlockSchedule, Group, is_integral, on_command_processor
+from loom_core.codegen.schedule import (
+    VIEWS,
+    VIRTUAL,
+    BlockSchedule,
+    Group,
+    is_integral,
+    on_command_processor,
+    uses_through_views,
+)
 from loom_core.ir.block import Block
-from loom_core.ir.op import Op
 from loom_core.ir.value import Value
 from loom_core.isa.machine import MachineConfig, acc_shape
-from loom_core.ops import control, matmul, shape
+from loom_core.ops import control, matmul, memory, shape
 
 ELEMENT_BYTES_OF_ACCUMULATOR = 4
 
@@ -88,13 +95,18 @@ class Sharing:
             for region in op.regions:
                 self.build(region)
             if isinstance(op, matmul.Dot):
-                self.accumulators.add(op.result)
-                if op.acc is not None and needs_window(op.acc):
-                    self.accumulators.add(op.acc)
-                    if self._compatible(op.acc, op.result):
-                        self._unite(op.acc, op.result)
+                self._build_product(op)
             elif isinstance(op, control.For):
                 self._build_loop(op)
+
+    def _build_product(self, op: matmul.Dot) -> None:
+        self.accumulators.add(op.result)
+        if op.acc is None or not needs_window(op.acc):
+            return
+        self.accumulators.add(op.acc)
+        # One from an enclosing block must be there again in the next iteration, or after the branch.
+        if op.acc.parent_block is op.parent and self._compatible(op.acc, op.result):
+            self._unite(op.acc, op.result)
 
     def _build_loop(self, loop: control.For) -> None:
         block = loop.regions[0]
@@ -104,40 +116,47 @@ class Sharing:
         ):
             if not needs_window(argument):
                 continue
-            if needs_window(given) and given.parent_block is block and self._compatible(argument, given):
+            if _may_share(given) and given.parent_block is block and self._compatible(argument, given):
                 self._unite(argument, given)
             self._unite(argument, result)
-            defined_here = initial.parent_block is loop.parent
-            if defined_here and needs_window(initial) and initial.users == [loop] and not self._loaded(initial):
+            if _may_share(initial) and initial.parent_block is loop.parent and initial.users == [loop]:
                 self._unite(argument, initial)
 
-    def _loaded(self, value: Value) -> bool:
-        """Loads may be double-buffered, so their window is their own."""
-        op = value.defining_op
-        return op is not None and op.name == "dma_load"
-
-    # Interference
+    # ---- interference ----
 
     def _compatible(self, a: Value, b: Value) -> bool:
+        """Whether no two members of the classes are alive at once.
+
+        Only values of one block have to be compared: a class has members inside a loop and around it only through the
+        loop's results, which stand for what is inside.
+        """
         return all(
             self._disjoint(x, y) for x in self.members(a) for y in self.members(b) if x.parent_block is y.parent_block
         )
 
     def _disjoint(self, a: Value, b: Value) -> bool:
         """Whether the lives of two values of one block never overlap, or meet in a legal handover."""
+        assert a.parent_block is not None
         schedule = self._schedules[a.parent_block]
         if _born(schedule, a) > _born(schedule, b):
             a, b = b, a
         birth = _born(schedule, b)
-        death = max((schedule.position_of(user) for user in _users(a)), default=_born(schedule, a))
+        if _born(schedule, a) == birth:
+            return False
+        death = max((schedule.position_of(user) for user, _ in uses_through_views(a)), default=-1)
         if death != birth:
             return death < birth
         node = schedule.nodes[birth]
         if isinstance(node, Group):
-            return node.shape == a.type.shape and _read_in_place(a, node)
+            return _read_in_place(a, node)
         if isinstance(node, control.For):
             return a in node.initial and a.users == [node]
         return isinstance(node, matmul.Dot) and node.acc is a and a not in (node.a, node.b)
+
+
+def _may_share(value: Value) -> bool:
+    """Loads may be double-buffered, so their window is their own."""
+    return needs_window(value) and not isinstance(value.defining_op, memory.DmaLoad)
 
 
 def _born(schedule: BlockSchedule, value: Value) -> int:
@@ -145,21 +164,11 @@ def _born(schedule: BlockSchedule, value: Value) -> int:
     return -1 if op is None else schedule.position[op]
 
 
-def _users(value: Value) -> list[Op]:
-    """Operations that take the value, looking through views."""
-    found: list[Op] = []
-    for user in value.users:
-        if isinstance(user, VIEWS):
-            found += _users(user.results[0])
-        else:
-            found.append(user)
-    return found
-
-
 def _read_in_place(value: Value, group: Group) -> bool:
-    """Whether the group reads the value only at the index that it writes."""
-    direct = [op for op in group.ops if value in op.operands]
-    return all(user in direct for user in _users(value) if user in group.ops) and bool(direct)
+    """Whether the group reads the value only at the index that it writes, never through a view."""
+    inside = set(group.ops)
+    views = [user for user in value.users if isinstance(user, VIEWS)]
+    return not any(user in inside for view in views for user, _ in uses_through_views(view.results[0]))
 
 
 def tile_of(window: Window, value: Value, machine: MachineConfig, accumulator: bool) -> Tile:

@@ -9,7 +9,7 @@ from loom_core.codegen.emitter import Access, Address, Operand
 from loom_core.codegen.errors import CodegenFault, TooManyDimensions, Unsupported
 from loom_core.codegen.registry import lowers
 from loom_core.codegen.schedule import Group
-from loom_core.codegen.storage import Tile
+from loom_core.codegen.storage import Tile, row_major
 from loom_core.ir.op import REGISTRY, Op
 from loom_core.ir.value import Value
 from loom_core.isa.commands import Queue
@@ -41,6 +41,8 @@ class _Seen:
 
 def seen(context: Context, value: Value) -> _Seen:
     """Look through views down to stored, virtual or register values."""
+    if value in context.tiles:
+        return _Seen(value, context.tiles[value].strides)
     op = value.defining_op
     if isinstance(op, shape.Splat):
         return _Seen(seen(context, op.operand).root, (0,) * len(op.shape))
@@ -57,8 +59,6 @@ def seen(context: Context, value: Value) -> _Seen:
         return _Seen(inner.root, tuple(inner.strides[d] for d in op.permutation))
     if isinstance(op, shape.Reshape):
         return _reshaped(context, op)
-    if value in context.tiles:
-        return _Seen(value, context.tiles[value].strides)
     if isinstance(op, shape.AffineTile):
         return _Seen(value, tuple(context.scalar(stride) for stride in op.strides))
     return _Seen(value, (0,) * len(value.type.shape))
@@ -69,14 +69,7 @@ def _reshaped(context: Context, op: shape.Reshape) -> _Seen:
     inner = seen(context, op.operand)
     if all(stride == 0 for stride in inner.strides):
         return _Seen(inner.root, (0,) * len(op.shape))
-    unit = next(
-        s for s, size in zip(reversed(inner.strides), reversed(op.operand.type.shape), strict=True) if size != 1
-    )
-    strides: list[Operand] = []
-    for size in reversed(op.shape):
-        strides.append(unit)
-        unit *= size  # type: ignore[operator]
-    return _Seen(inner.root, tuple(reversed(strides)))
+    return _Seen(inner.root, row_major(op.shape, op.result.type.dtype.itemsize))
 
 
 def mnemonic_of(op: Op) -> str:

@@ -62,7 +62,8 @@ def read(pointer: Pointer, mask: Array, fill: Array, dtype: DType, location: Loc
     """Elements where `mask` holds, `fill` elsewhere; all of the tile's shape."""
     out = np.array(np.broadcast_to(fill, pointer.offsets.shape), dtype=dtype.numpy)
     rows = pointer.buffer.positions(pointer.offsets[mask], dtype, location, "load")
-    out[mask] = np.ascontiguousarray(pointer.buffer.data[rows]).view(dtype.numpy)[:, 0]
+    raw = np.ascontiguousarray(pointer.buffer.data[rows])
+    out[mask] = raw[:, 0] != 0 if dtype.is_bool else raw.view(dtype.numpy)[:, 0]
     return out
 
 

@@ -7,14 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from loom_core.base.diagnostics import InternalError
+from loom_core.base.diagnostics import InternalError, UserError
+from loom_core.interp import effects
 from loom_core.interp.memory import Array, Buffer, Pointer, read, write
 from loom_core.ir.block import Block, Function
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
-from loom_core.ops import control, elementwise, memory
+from loom_core.ops import atomic, control, debug, elementwise, memory
 
 Environment = dict[Value, Any]
+
+WHILE_LIMIT = 1 << 24
+"""Iterations after which a `while` is taken to be endless: nothing that runs beside it could end it."""
+
+
+class EndlessLoop(UserError):
+    code = "LOOM-R211"
+    template = "this while loop has run {limit} times"
+    hint = "programs run one after another, so waiting for another one never ends"
+
+
+class MixedPointers(UserError):
+    code = "LOOM-R213"
+    template = "this select chooses between pointers into {first} and {second}"
+    hint = "load from both and select the values"
 
 
 def interpret(function: Function, arguments: Sequence[Buffer | int | float | bool], grid: tuple[int, int, int]) -> None:
@@ -58,7 +74,8 @@ class _Walk:
         else:
             if type(op).ref is None:
                 raise InternalError(op.location, what=f"operation {op.name} has no reference")
-            results = [op.ref(*(values[value] for value in op.operands))]  # type: ignore[misc]
+            found = op.ref(*(values[value] for value in op.operands))  # type: ignore[misc]
+            results = found if isinstance(found, list) else [found]
         for result, value in zip(op.results, results, strict=True):
             values[result] = value
 
@@ -71,6 +88,16 @@ class _Walk:
             inner = {**values, **dict(zip(body.arguments, [np.asarray(i, counter), *carried], strict=True))}
             carried = self.block(body, inner)
         return carried
+
+    def while_loop(self, op: control.While, values: Environment) -> list[Any]:
+        condition, body = op.regions
+        carried = [values[value] for value in op.initial]
+        for _ in range(WHILE_LIMIT):
+            holds, *handed = self.block(condition, {**values, **dict(zip(condition.arguments, carried, strict=True))})
+            if not holds:
+                return handed
+            carried = self.block(body, {**values, **dict(zip(body.arguments, handed, strict=True))})
+        raise EndlessLoop(op.location, limit=WHILE_LIMIT)
 
     def branch(self, op: control.If, values: Environment) -> list[Any]:
         return self.block(op.regions[0 if values[op.condition] else 1], dict(values))
@@ -120,7 +147,10 @@ def _on_pointer(op: Op, operands: list[Any]) -> Pointer:
     if isinstance(op, memory.AddPointer):
         return pointer.moved(pointer.offsets + operands[1].astype(np.int64) * op.pointer.type.pointee.itemsize)
     if isinstance(op, elementwise.Select):
-        raise InternalError(op.location, what="a select of pointers")
+        condition, first, second = operands
+        if first.buffer is not second.buffer:
+            raise MixedPointers(op.location, first=first.buffer.name, second=second.buffer.name)
+        return first.moved(np.where(condition, first.offsets, second.offsets))  # type: ignore[no-any-return]
     return pointer.moved(op.ref(pointer.offsets))  # type: ignore[misc]
 
 
@@ -133,6 +163,11 @@ _RULES: dict[type[Op], Callable[[_Walk, Any, Environment], list[Any]]] = {
     memory.Store: _Walk.store,
     memory.DmaLoad: _Walk.dma_load,
     memory.DmaStore: _Walk.dma_store,
+    control.While: _Walk.while_loop,
+    atomic.AtomicRmw: lambda walk, op, values: effects.atomic_rmw(op, values),
+    atomic.AtomicCas: lambda walk, op, values: effects.atomic_cas(op, values),
+    debug.Print: lambda walk, op, values: effects.print_values(op, values, walk.program),
+    debug.Assert: lambda walk, op, values: effects.check(op, values, walk.program),
 }
 
 INTERPRETED = frozenset(_RULES)

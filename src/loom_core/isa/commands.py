@@ -10,6 +10,8 @@ import dataclasses
 from dataclasses import dataclass
 from enum import IntEnum
 
+from loom_core.isa.codes import ALL_CODE_FORMATS, FIRST_INTEGER_FORMAT
+
 
 class Queue(IntEnum):
     """Queue numbers of the header's queue field."""
@@ -248,7 +250,31 @@ _COPY_DIM = OperandGroup(
     ),
 )
 
-# 0x42..0x4F are kept for gather, scatter, scatter-reduce and the typed panel moves.
+_SIDE = FlagField("side", 0, 1, "operand of the product", values=("a", "b"))
+_BOX = (OperandSpec("ext_lo"), OperandSpec("ext_hi"), OperandSpec("k_lo"), OperandSpec("k_hi"))
+_PANEL = (
+    OperandSpec("src_space", "space"),
+    OperandSpec("src_off", "offset", "bytes"),
+    OperandSpec("dst_off", "offset", "SRAM bytes"),
+    OperandSpec("extent", "value", "rows of A, columns of B"),
+    OperandSpec("depth", "value", "k"),
+)
+_PACK_OPERANDS = (
+    *_PANEL,
+    OperandSpec("extent_stride", "value", "bytes"),
+    OperandSpec("depth_stride", "value", "bytes"),
+    *_BOX,
+    OperandSpec("fill", "bits", "the fill element"),
+)
+_CODE_NAMES = tuple(row.name for row in ALL_CODE_FORMATS)
+_DECODE_OPERANDS = (
+    *_PANEL,
+    OperandSpec("row_stride", "value", "bytes"),
+    OperandSpec("first_k", "value", "index in its row of the code at depth 0"),
+    *_BOX,
+)
+
+# 0x42..0x47 are kept for gather, scatter and scatter-reduce.
 _DMA = (
     _engine(
         0x40,
@@ -275,47 +301,95 @@ _DMA = (
         0x41,
         "pack",
         "dma",
-        (
-            OperandSpec("src_space", "space"),
-            OperandSpec("src_off", "offset", "bytes"),
-            OperandSpec("dst_off", "offset", "SRAM bytes"),
-            OperandSpec("extent", "value", "rows of A, columns of B"),
-            OperandSpec("depth", "value", "k"),
-            OperandSpec("extent_stride", "value", "bytes"),
-            OperandSpec("depth_stride", "value", "bytes"),
-            OperandSpec("ext_lo"),
-            OperandSpec("ext_hi"),
-            OperandSpec("k_lo"),
-            OperandSpec("k_hi"),
-            OperandSpec("fill", "bits", "the fill element"),
-        ),
-        "Move a matrix operand into panel layout. Elements outside [ext_lo, ext_hi) x [k_lo, k_hi) are `fill`; rows "
-        "or columns that "
+        _PACK_OPERANDS,
+        "Move a matrix operand of f32 into panel layout, as floats. Elements outside [ext_lo, ext_hi) x [k_lo, k_hi) "
+        "are `fill`; rows or columns that "
         "pad the extent to a whole panel are zero. A zero extent or depth: nothing happens.",
+        flags=(_SIDE, FlagField("log2_bytes", 3, 2, _LOG2_BYTES + " (2 in this version)", minimum=2, maximum=2)),
+    ),
+    _engine(
+        0x48,
+        "packf",
+        "dma",
+        _PACK_OPERANDS,
+        "The same for narrower floats, which widen exactly; `fill` is an element of the type too.",
+        flags=(_SIDE, FlagField("type", 3, 2, "of the elements", values=("bf16", "f16", "f8e4m3", "f8e5m2"))),
+    ),
+    _engine(
+        0x49,
+        "packi",
+        "dma",
+        _PACK_OPERANDS,
+        "The same for integers of 8 and 4 bits, a byte each (of i4 and u4 the low half counts), into panel layout as "
+        "integers.",
+        flags=(_SIDE, FlagField("type", 3, 2, "of the elements", values=("i8", "u8", "i4", "u4"))),
+    ),
+    _engine(
+        0x4A,
+        "decodef",
+        "dma",
+        (
+            *_DECODE_OPERANDS,
+            OperandSpec("table_space", "space"),
+            OperandSpec("table_off", "offset", "bytes"),
+            OperandSpec("table_row_stride", "value", "bytes"),
+            OperandSpec("table_group_stride", "value", "bytes"),
+            OperandSpec("scale_space", "space"),
+            OperandSpec("scale_off", "offset", "bytes"),
+            OperandSpec("scale_row_stride", "value", "bytes"),
+            OperandSpec("group", "value", "codes of a group"),
+        ),
+        "Decode weights into panel layout, as floats. src_off is the first code of the row at extent 0, whose codes "
+        "are as in docs/formats.md; the element at depth k of row e is code first_k + k of the codes at src_off + "
+        "e * row_stride, of the group (first_k + k) / group, rounded down (group <= 0: a row is one group). Its value "
+        "is the integer of the code, or the fp16 at table_off + e * table_row_stride + group * table_group_stride + "
+        "2 * code; `scaled`: times the fp16 at scale_off + e * scale_row_stride + 2 * group, exactly. Elements outside "
+        "[ext_lo, ext_hi) x [k_lo, k_hi) and padding are zero.",
         flags=(
-            FlagField("side", 0, 1, "operand of the product", values=("a", "b")),
-            FlagField("log2_bytes", 3, 2, _LOG2_BYTES + " (2 in this version)", minimum=2, maximum=2),
+            _SIDE,
+            FlagField("scaled", 1, 1, "values are scaled"),
+            FlagField("format", 3, 4, "of the codes", maximum=len(_CODE_NAMES) - 1, values=_CODE_NAMES),
+        ),
+    ),
+    _engine(
+        0x4B,
+        "decodei",
+        "dma",
+        _DECODE_OPERANDS,
+        "The same for formats without table, into panel layout as integers, without scales.",
+        flags=(
+            _SIDE,
+            FlagField(
+                "format",
+                3,
+                4,
+                "of the codes",
+                minimum=FIRST_INTEGER_FORMAT,
+                maximum=len(_CODE_NAMES) - 1,
+                values=_CODE_NAMES,
+            ),
         ),
     ),
 )
 
 _M_N = (OperandSpec("m"), OperandSpec("n"))
 
-# 0x53..0x5F are kept for the other operand types and for coded weights (lut2/3/4/8, trit5, trit5-lut3, int3, binary).
+_PRODUCT = (
+    OperandSpec("acc_off", "offset", "SRAM bytes"),
+    OperandSpec("a_off", "offset", "SRAM bytes"),
+    OperandSpec("b_off", "offset", "SRAM bytes"),
+    *_M_N,
+    OperandSpec("k"),
+)
+
 _MXU = (
     _engine(
         0x50,
         "matmul",
         "mxu",
-        (
-            OperandSpec("acc_off", "offset", "SRAM bytes"),
-            OperandSpec("a_off", "offset", "SRAM bytes"),
-            OperandSpec("b_off", "offset", "SRAM bytes"),
-            *_M_N,
-            OperandSpec("k"),
-        ),
-        "acc[m, n] += a . b. For each pass of pass_depth k: t = +0; t = fma(a, b, t), k ascending; acc = acc + t. "
-        "Any extent <= 0: "
+        _PRODUCT,
+        "acc[m, n] += a . b, operands packed as floats, accumulators f32. For each pass of pass_depth k: t = +0; "
+        "t = fma(a, b, t), k ascending; acc = acc + t. Any extent <= 0: "
         "nothing happens.",
     ),
     _engine(
@@ -323,7 +397,7 @@ _MXU = (
         "accfill",
         "mxu",
         (OperandSpec("acc_off", "offset", "SRAM bytes"), *_M_N, OperandSpec("bits", "bits", "the element")),
-        "Every element of the padded accumulator tile = bits.",
+        "Every element of the padded accumulator tile, f32 or i32, = bits.",
     ),
     _engine(
         0x52,
@@ -336,7 +410,23 @@ _MXU = (
             OperandSpec("src_row_stride", "value", "bytes"),
             OperandSpec("src_col_stride", "value", "bytes"),
         ),
-        "acc[m, n] = a 4-byte tile in SRAM; the padding becomes zero.",
+        "acc[m, n] = a tile of f32 or i32 in SRAM; the padding becomes zero.",
+    ),
+    _engine(
+        0x53,
+        "matmulf",
+        "mxu",
+        _PRODUCT,
+        "The same product, faster: both operands were at most `widest` when they were packed (decoded weights are 16 "
+        "bits).",
+        flags=(FlagField("widest", 3, 1, "type of the wider operand", values=("f16", "f8")),),
+    ),
+    _engine(
+        0x54,
+        "matmuli",
+        "mxu",
+        _PRODUCT,
+        "acc[m, n] += a . b, operands packed as integers, signed or not, accumulators i32, exactly modulo 2^32.",
     ),
 )
 
@@ -407,9 +497,15 @@ OP_LDS = 0x30
 OP_STS = 0x31
 OP_COPY = 0x40
 OP_PACK = 0x41
+OP_PACKF = 0x48
+OP_PACKI = 0x49
+OP_DECODEF = 0x4A
+OP_DECODEI = 0x4B
 OP_MATMUL = 0x50
 OP_ACCFILL = 0x51
 OP_ACCLOAD = 0x52
+OP_MATMULF = 0x53
+OP_MATMULI = 0x54
 OP_PROGRAM = 0x60
 
 # Header word: field -> (lowest bit, bits). Word 1 is the register mask; operands and waits follow.

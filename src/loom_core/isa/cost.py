@@ -15,11 +15,13 @@ computes nothing costs its start-up alone.
 Formulas:
 - ACP: `acp_scalar_cycles` a scalar command, `acp_issue_cycles` to issue a queued one, lds and sts `acp_memory_cycles`,
   and `hbm_latency` more for HBM.
-- DMA: a side's traffic is its bytes, in contiguous runs of at least `dma_min_burst` bytes. Occupancy is the larger of
+- DMA: a side's traffic is its bytes, in contiguous runs of at least `dma_min_burst` bytes. Decoding reads the codes
+  of its valid box, each table that they name once, and a scale for each group and row. Occupancy is the larger of
   HBM traffic over HBM bytes per cycle and SRAM traffic over SRAM bytes per cycle, + `dma_descriptor_cycles`; latency
   `hbm_latency` if a side is in HBM.
-- MXU: the array holds mxu_rows x mxu_cols weights, so matmul streams m rows ceil(k / rows) * ceil(n / cols) times,
-  each taking `mxu_fp32_divisor` cycles; the fill latency comes after. accfill and accload: accumulator bytes over SRAM
+- MXU: the array holds mxu_rows x mxu_cols weights, so a product streams m rows ceil(k / rows) * ceil(n / cols) times,
+  each taking `mxu_fp32_divisor` cycles for f32, one for 16-bit floats, and for 8-bit floats and integers one over
+  `mxu_fp8_rate` and `mxu_int8_rate`; the fill latency comes after. accfill and accload: accumulator bytes over SRAM
   bytes per cycle.
 - SCE: the larger of (elements * slots of the body + leading elements * slots of the tail) / `sce_lanes` and SRAM
   traffic over SRAM bytes per cycle, + `sce_startup_cycles`. A stream moves each element that it addresses once:
@@ -34,6 +36,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from loom_core.isa.codes import ALL_CODE_FORMATS, FIRST_INTEGER_FORMAT
 from loom_core.isa.commands import ALL_COMMANDS
 from loom_core.isa.sce import (
     ALL_SCE_OPS,
@@ -67,9 +70,15 @@ C_SCE_STARTUP: Final = 13
 C_ACP_SCALAR: Final = 14
 C_ACP_ISSUE: Final = 15
 C_ACP_MEMORY: Final = 16
+C_MXU_FP8_RATE: Final = 17
+C_MXU_INT8_RATE: Final = 18
+C_ONE: Final = 19
 # From here, indexed by SCE opcode: slots << 8 | operand count << 1 | is a reduction.
 C_SCE_OPS: Final = 32
 _SCE_OPCODES: Final = 0x1000
+# From here, three words a format of codes: the codes of a unit, its bytes, the bytes of a table.
+C_CODES: Final = C_SCE_OPS + _SCE_OPCODES
+_CODE_WORDS: Final = 3
 
 _MACHINE_FIELDS: Final = (
     (C_HBM_BYTES_PER_CYCLE, "hbm_bytes_per_cycle"),
@@ -89,14 +98,20 @@ _MACHINE_FIELDS: Final = (
     (C_ACP_SCALAR, "acp_scalar_cycles"),
     (C_ACP_ISSUE, "acp_issue_cycles"),
     (C_ACP_MEMORY, "acp_memory_cycles"),
+    (C_MXU_FP8_RATE, "mxu_fp8_rate"),
+    (C_MXU_INT8_RATE, "mxu_int8_rate"),
 )
 
 
 def cost_constants(machine: MachineConfig) -> npt.NDArray[np.int64]:
     """The machine's numbers as the int64 vector that the cost functions take."""
-    constants = np.zeros(C_SCE_OPS + _SCE_OPCODES, np.int64)
+    constants = np.zeros(C_CODES + _CODE_WORDS * len(ALL_CODE_FORMATS), np.int64)
     for index, field in _MACHINE_FIELDS:
         constants[index] = getattr(machine, field)
+    constants[C_ONE] = 1
+    for row in ALL_CODE_FORMATS:
+        at = C_CODES + _CODE_WORDS * row.number
+        constants[at : at + _CODE_WORDS] = row.unit_codes, row.unit_bytes, 2 * row.entries
     for op in ALL_SCE_OPS:
         slots = getattr(machine, f"sce_{SLOT_NAMES[op.slot_class]}_slots")
         constants[C_SCE_OPS + op.opcode] = slots << 8 | len(op.operands) << 1 | int(op.is_reduction)
@@ -179,50 +194,119 @@ def cost_copy(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
     return busy + constants[C_DMA_DESCRIPTOR], latency, hbm, sram
 
 
-def cost_pack(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
-    """Move into panel layout: reads the valid box of the source, writes whole panels."""
-    element = 1 << (flags >> 3 & 3)
-    extent = max(operands[3], 0)
-    depth = max(operands[4], 0)
-    rows = max(min(operands[8], extent) - max(operands[7], 0), 0)
-    columns = max(min(operands[10], depth) - max(operands[9], 0), 0)
-    read = rows * columns * element
-    run = element
-    if operands[6] == element:
-        run = element * max(columns, 1)
-        if operands[5] == run and columns == depth:
-            run *= max(rows, 1)
-    elif operands[5] == element:
-        run = element * max(rows, 1)
-        if operands[6] == run and rows == extent:
-            run *= max(columns, 1)
-    read = read // run * max(run, constants[C_DMA_MIN_BURST])
-    multiple = constants[C_PANEL_COLS] if flags & 1 else constants[C_PANEL_ROWS]
-    sram = (extent + multiple - 1) // multiple * multiple * depth * constants[C_PANEL_ELEMENT_BYTES]
-    hbm = 0
-    latency = 0
-    if operands[0] != 0:
-        hbm = read
-        latency = constants[C_HBM_LATENCY]
-    else:
-        sram += read
-    per_hbm = constants[C_HBM_BYTES_PER_CYCLE]
-    per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
-    busy = max((hbm + per_hbm - 1) // per_hbm, (sram + per_sram - 1) // per_sram)
-    return busy + constants[C_DMA_DESCRIPTOR], latency, hbm, sram
+def _packing(low: int, high: int) -> CostFunction:
+    """Cost of a move into panel layout; log2 of an element's bytes is `low`, or `high` where flag bit 4 is set."""
+
+    def cost_pack(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+        """Reads the valid box of the source, writes whole panels."""
+        element = 1 << (high if flags >> 4 & 1 else low)
+        extent = max(operands[3], 0)
+        depth = max(operands[4], 0)
+        rows = max(min(operands[8], extent) - max(operands[7], 0), 0)
+        columns = max(min(operands[10], depth) - max(operands[9], 0), 0)
+        read = rows * columns * element
+        run = element
+        if operands[6] == element:
+            run = element * max(columns, 1)
+            if operands[5] == run and columns == depth:
+                run *= max(rows, 1)
+        elif operands[5] == element:
+            run = element * max(rows, 1)
+            if operands[6] == run and rows == extent:
+                run *= max(columns, 1)
+        read = read // run * max(run, constants[C_DMA_MIN_BURST])
+        multiple = constants[C_PANEL_COLS] if flags & 1 else constants[C_PANEL_ROWS]
+        sram = (extent + multiple - 1) // multiple * multiple * depth * constants[C_PANEL_ELEMENT_BYTES]
+        hbm = 0
+        latency = 0
+        if operands[0] != 0:
+            hbm = read
+            latency = constants[C_HBM_LATENCY]
+        else:
+            sram += read
+        per_hbm = constants[C_HBM_BYTES_PER_CYCLE]
+        per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+        busy = max((hbm + per_hbm - 1) // per_hbm, (sram + per_sram - 1) // per_sram)
+        return busy + constants[C_DMA_DESCRIPTOR], latency, hbm, sram
+
+    return cost_pack
 
 
-def cost_matmul(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
-    """Weight-stationary array, f32 operands."""
-    m = max(operands[3], 0)
-    n = max(operands[4], 0)
-    k = max(operands[5], 0)
-    rows = constants[C_MXU_ROWS]
-    columns = constants[C_MXU_COLS]
-    tiles = (k + rows - 1) // rows * ((n + columns - 1) // columns)
-    busy = tiles * m * constants[C_MXU_FP32_DIVISOR]
-    read = (tiles * m * rows + k * n) * constants[C_PANEL_ELEMENT_BYTES]
-    return busy, constants[C_MXU_FILL], 0, read
+def _decoding(floats: bool) -> CostFunction:
+    """Cost of decoding weights: to floats, with the operands of tables and scales, or to integers."""
+
+    def cost_decode(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+        """Reads codes, tables and scales, writes whole panels."""
+        code_format = flags >> 3 & 15
+        extent = max(operands[3], 0)
+        depth = max(operands[4], 0)
+        first = max(operands[9], 0)
+        columns = max(min(operands[10], depth) - first, 0)
+        rows = max(min(operands[8], extent) - max(operands[7], 0), 0) if columns > 0 else 0
+        burst = constants[C_DMA_MIN_BURST]
+        multiple = constants[C_PANEL_COLS] if flags & 1 else constants[C_PANEL_ROWS]
+        sram = (extent + multiple - 1) // multiple * multiple * depth * constants[C_PANEL_ELEMENT_BYTES]
+        hbm = 0
+        unit = C_CODES + _CODE_WORDS * code_format
+        size = (columns * constants[unit + 1] + constants[unit] - 1) // constants[unit]
+        if operands[0] != 0:
+            hbm += rows * max(size, burst)
+        else:
+            sram += rows * size
+        if floats:
+            group = operands[18]
+            start = operands[6] + first
+            groups = (start + columns - 1) // group - start // group + 1 if group > 0 and columns > 0 else 1
+            if code_format < FIRST_INTEGER_FORMAT:
+                tables = (rows if operands[13] != 0 else min(rows, 1)) * (groups if operands[14] != 0 else 1)
+                size = constants[unit + 2]
+                if operands[11] != 0:
+                    hbm += tables * max(size, burst)
+                else:
+                    sram += tables * size
+            if flags & 2:
+                if operands[15] != 0:
+                    hbm += rows * max(2 * groups, burst)
+                else:
+                    sram += rows * 2 * groups
+        latency = constants[C_HBM_LATENCY] if hbm > 0 or operands[0] != 0 else 0
+        per_hbm = constants[C_HBM_BYTES_PER_CYCLE]
+        per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+        busy = max((hbm + per_hbm - 1) // per_hbm, (sram + per_sram - 1) // per_sram)
+        return busy + constants[C_DMA_DESCRIPTOR], latency, hbm, sram
+
+    return cost_decode
+
+
+cost_pack = _packing(2, 2)
+cost_packf = _packing(1, 0)
+cost_packi = _packing(0, 0)
+cost_decodef = _decoding(True)
+cost_decodei = _decoding(False)
+
+
+def _multiplying(cycles: int, rate: int, narrow_rate: int) -> CostFunction:
+    """Cost of a product, constants[cycles] / constants[rate] cycles a row; with flag bit 3, narrow_rate for rate."""
+
+    def cost_product(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+        """Weight-stationary array."""
+        m = max(operands[3], 0)
+        n = max(operands[4], 0)
+        k = max(operands[5], 0)
+        rows = constants[C_MXU_ROWS]
+        columns = constants[C_MXU_COLS]
+        tiles = (k + rows - 1) // rows * ((n + columns - 1) // columns)
+        per_cycle = constants[narrow_rate if flags >> 3 & 1 else rate]
+        busy = (tiles * m * constants[cycles] + per_cycle - 1) // per_cycle
+        read = (tiles * m * rows + k * n) * constants[C_PANEL_ELEMENT_BYTES]
+        return busy, constants[C_MXU_FILL], 0, read
+
+    return cost_product
+
+
+cost_matmul = _multiplying(C_MXU_FP32_DIVISOR, C_ONE, C_ONE)
+cost_matmulf = _multiplying(C_ONE, C_ONE, C_MXU_FP8_RATE)
+cost_matmuli = _multiplying(C_ONE, C_MXU_INT8_RATE, C_MXU_INT8_RATE)
 
 
 def cost_accfill(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
@@ -317,7 +401,13 @@ _BY_MNEMONIC: Final[dict[str, CostFunction]] = {
     "sts": cost_sts,
     "copy": cost_copy,
     "pack": cost_pack,
+    "packf": cost_packf,
+    "packi": cost_packi,
+    "decodef": cost_decodef,
+    "decodei": cost_decodei,
     "matmul": cost_matmul,
+    "matmulf": cost_matmulf,
+    "matmuli": cost_matmuli,
     "accfill": cost_accfill,
     "accload": cost_accload,
     "program": cost_program,

@@ -197,7 +197,8 @@ def _flags(command: Command) -> str:
     for field in command.spec.flags:
         value = field.get(command.flags)
         if field.values:
-            text += f" {field.name}={field.values[value]}" if value or field.name == "side" else ""
+            shown = value or field.bits > 1 or field.name == "side"
+            text += f" {field.name}={field.values[value]}" if shown else ""
         elif field.name not in counts and (value or field.bits > 1):
             text += f" {field.name}={value}"
     return text

@@ -47,7 +47,9 @@ FIELD_DOCS: dict[str, str] = {
     "dma_min_burst": "a shorter contiguous run costs this many bytes",
     "mxu_rows": "rows of the multiplier array (k)",
     "mxu_cols": "columns of the array (n)",
-    "mxu_fp32_divisor": "cycles for a row of f32 operands; bf16 takes one",
+    "mxu_fp32_divisor": "cycles for a row of f32 operands; 16-bit floats take one",
+    "mxu_fp8_rate": "rows of 8-bit floats in a cycle",
+    "mxu_int8_rate": "rows of integers in a cycle",
     "mxu_fill_latency": "cycles from the last row in to the last result out",
     "panel_rows": "rows of a panel of A; tiles are padded to it",
     "panel_cols": "columns of a panel of B; tiles are padded to it",
@@ -99,6 +101,8 @@ class MachineConfig:
     mxu_rows: int = 128
     mxu_cols: int = 128
     mxu_fp32_divisor: int = 4
+    mxu_fp8_rate: int = 1
+    mxu_int8_rate: int = 2
     mxu_fill_latency: int = 128
     panel_rows: int = 24
     panel_cols: int = 32
@@ -211,7 +215,7 @@ def round_up(value: int, multiple: int) -> int:
 
 
 def panel_bytes(config: MachineConfig, side: str, extent: int, depth: int, itemsize: int = 4) -> int:
-    """SRAM bytes of an operand packed for the matrix engine.
+    """SRAM bytes of an operand packed for the matrix engine, of any type.
 
     `side` is "a" (extent = rows) or "b" (extent = columns); depth is k. `itemsize` is the source element's bytes:
     panels hold 4-byte elements whatever it is.

@@ -54,9 +54,10 @@ A program lies in the programs section as 64-bit words:
 
 Streams: `load` and `store` address SRAM, base + the sum of stride * index, in bytes; `scalar` is its base's low bits,
 whatever the index; `iota` is base + the sum of stride * index as an i32 or i64 value. Strides of 0 broadcast. Each
-store stream is written by exactly one instruction. Two streams of a program overlap only if they are identical:
-element i is read before it is written. A store of a reduced value, and a load that the tail reads, use the strides of
-the leading dimensions alone.
+store stream is written by exactly one instruction. After it, instructions of the body may read the stored element
+back, unless it is a reduced value. Two streams of a program overlap only if they are identical: element i is read
+before it is written, and a stream that is read back meets no other. A store of a reduced value, and a load that the
+tail reads, use the strides of the leading dimensions alone.
 """
 
 

@@ -202,8 +202,8 @@ def check_program(program: SceProgram, machine: MachineConfig | None = None, *, 
     """Check a program against the rules of `sce.py`, and against a machine's limits if one is given.
 
     Registers are written before they are read, and read as the type they were written with; load, scalar and iota
-    streams are only read, each store stream is written exactly once; the body comes before the tail. Raises
-    InvalidProgram with `word`.
+    streams are only read; each store stream is written exactly once, and may then be read by the body unless its value
+    is a reduced one; the body comes before the tail. Raises InvalidProgram with `word`.
     """
     _check_sizes(program, machine, word)
     checker = _Checker(program, word)
@@ -284,6 +284,8 @@ class _Checker:
             kind = self.program.streams[operand.number].kind
             if kind == "iota" and in_tail:
                 raise self.fault(index, f"the tail reads iota stream {operand!r}")
+            if kind == "store" and (in_tail or self.stored[operand.number]):
+                raise self.fault(index, f"only a value of the body can be read back, by the body: {operand!r}")
             if kind == "load":
                 (self.tail_reads if in_tail else self.body_reads).add(operand.number)
                 if operand.number in self.tail_reads and operand.number in self.body_reads:
@@ -299,8 +301,8 @@ class _Checker:
         if not 0 <= operand.number < len(self.program.streams):
             raise self.fault(index, f"stream {operand!r} does not exist")
         stream = self.program.streams[operand.number]
-        if stream.kind == "store":
-            raise self.fault(index, f"store stream {operand!r} is read")
+        if stream.kind == "store" and operand.number not in self.stored:
+            raise self.fault(index, f"store stream {operand!r} is read before it is written")
         return stream.dtype
 
     def write(self, index: int, op: SceOp, dst: SceOperand, reduced: bool) -> None:

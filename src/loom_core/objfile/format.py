@@ -1,4 +1,4 @@
-"""Layout of an object file, version 1. All numbers are little-endian.
+"""Layout of an object file, version 2. All numbers are little-endian.
 
     0   magic b"LOOMOBJ\\0" 8   u32 version, u32 number of sections 16  machine digest, 16 bytes 32  u64 length of the
     file 40  section table: per section name, 16 bytes, ASCII, zero padded; u32 flags (bit 0: required); u32 zero; u64
@@ -21,7 +21,7 @@ from blake3 import blake3
 
 OBJECT_MAGIC: Final = b"LOOMOBJ\0"
 BYTECODE_MAGIC: Final = b"LOOM"
-VERSION: Final = 1
+VERSION: Final = 2
 ALIGNMENT: Final = 64
 HEADER: Final = struct.Struct("<8sII16sQ")
 ENTRY: Final = struct.Struct("<16sIIQQ32s")

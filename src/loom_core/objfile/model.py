@@ -60,7 +60,7 @@ class Abi(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SourceEntry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Source of the command at word index `word`; line and column as in `Location`, `note` what it is part of."""
+    """Source of the command at word index `word`; line and columns as in `Location`, `note` what it is part of."""
 
     word: int
     file: str
@@ -68,6 +68,7 @@ class SourceEntry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     column: int = -1
     function: str = ""
     note: str = ""
+    end_column: int = -1
 
 
 class LoopRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 
 class _SourceTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Compact source map: rows of (word, file, line, column, function, note), texts as indices into `strings`."""
+    """Compact source map: rows of (word, file, line, column, end column, function, note), texts as indices."""
 
     strings: tuple[str, ...]
-    rows: tuple[tuple[int, int, int, int, int, int], ...]
+    rows: tuple[tuple[int, int, int, int, int, int, int], ...]
 
 
 def object_sections(obj: LoomObject) -> list[Section]:
@@ -122,8 +122,7 @@ def _source_table(entries: tuple[SourceEntry, ...]) -> _SourceTable:
         return strings.setdefault(text, len(strings))
 
     rows = tuple(
-        (entry.word, index(entry.file), entry.line, entry.column, index(entry.function), index(entry.note))
-        for entry in entries
+        (e.word, index(e.file), e.line, e.column, e.end_column, index(e.function), index(e.note)) for e in entries
     )
     return _SourceTable(tuple(strings), rows)
 
@@ -132,8 +131,8 @@ def _source_entries(table: _SourceTable) -> tuple[SourceEntry, ...]:
     strings = table.strings
     count = len(strings)
     entries = []
-    for word, file, line, column, function, note in table.rows:
+    for word, file, line, column, end, function, note in table.rows:
         if not (0 <= file < count and 0 <= function < count and 0 <= note < count):
             raise _invalid("sourcemap", f"a row names a string outside the table's {count}")
-        entries.append(SourceEntry(word, strings[file], line, column, strings[function], strings[note]))
+        entries.append(SourceEntry(word, strings[file], line, column, strings[function], strings[note], end))
     return tuple(entries)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from loom_core.base.dtype import bool_, i32
-from loom_core.ir.op import Op, attribute, operand, variadic_operand
+from loom_core.ir.block import Block
+from loom_core.ir.op import NOT_LOWERED, Op, attribute, operand, variadic_operand
 from loom_core.ir.types import TileType
 
 
@@ -55,6 +56,33 @@ class For(Op):
         return verify_yield(self, types[1:])
 
 
+class While(Op):
+    """Runs while its condition holds.
+
+    The first block takes the carried values and yields a scalar bool and values to hand on. While the bool holds, the
+    second block takes those and yields the next carried values; the results are what the first block hands on last.
+    """
+
+    name = "while"
+    pure = False
+    region_count = 2
+    no_lowering = NOT_LOWERED
+    initial = variadic_operand()
+    types = attribute(())
+
+    def infer(self) -> tuple[TileType, ...]:
+        return tuple(self.types)
+
+    def verify(self) -> str | None:
+        condition, body = self.regions
+        carried = [value.type for value in self.initial]
+        if [value.type for value in condition.arguments] != carried:
+            return "the condition's arguments do not match the initial values"
+        if [value.type for value in body.arguments] != list(self.types):
+            return "the body's arguments do not match the results"
+        return _verify_block(condition, [TileType(bool_), *self.types]) or _verify_block(body, carried)
+
+
 class If(Op):
     """Runs the first block where `condition` (scalar bool) holds, else the second; both yield the results."""
 
@@ -93,10 +121,17 @@ class Return(Op):
 def verify_yield(op: Op, types: list[TileType]) -> str | None:
     """Every block of `op` ends in a yield of `types`."""
     for region in op.regions:
-        last = region.terminator
-        if not isinstance(last, Yield):
-            return "a block does not end in a yield"
-        given = [value.type for value in last.operands]
-        if given != types:
-            return f"yields {', '.join(map(str, given)) or 'nothing'}, needs {', '.join(map(str, types)) or 'nothing'}"
+        problem = _verify_block(region, types)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _verify_block(block: Block, types: list[TileType]) -> str | None:
+    last = block.terminator
+    if not isinstance(last, Yield):
+        return "a block does not end in a yield"
+    given = [value.type for value in last.operands]
+    if given != types:
+        return f"yields {', '.join(map(str, given)) or 'nothing'}, needs {', '.join(map(str, types)) or 'nothing'}"
     return None

@@ -13,17 +13,18 @@ import numpy as np
 from loom_core.base.dtype import DType, bool_
 from loom_core.ir.op import Op, attribute, operand
 from loom_core.ir.types import TileType
+from loom_core.ops.formats import canonical, convert, dtype_of, round_float, widen
 from loom_core.ops.references import (
     Array,
     by_kind,
     divide,
     floor_divide,
+    on_floats,
     remainder,
     shift_left,
     shift_right,
 )
 from loom_core.reference import arith
-from loom_core.reference.cast import cast
 from loom_core.reference.elementary import REFERENCE_F32
 
 _COMPARE = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
@@ -332,11 +333,31 @@ class Fma(Elementwise):
     """a * b + c, rounded once."""
 
     name = "fma"
-    ref = by_kind(arith.fma32)
     allowed = ("float",)
     a = operand()
     b = operand()
     c = operand()
+
+    def ref(self, a: Array, b: Array, c: Array) -> Array:
+        dtype = dtype_of(a)
+        if dtype.itemsize >= 4:
+            return on_floats(self.name, arith.fma32, (a, b, c))
+        # The product of two narrow floats is exact in float64, which fma64 then rounds to odd: one rounding in all.
+        exact = odd_fma(*(widen(value).astype(np.float64) for value in (a, b, c)))
+        return round_float(exact, dtype)
+
+
+def odd_fma(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c of float64 whose product is exact, rounded to odd in float64."""
+    with np.errstate(all="ignore"):
+        product = a * b
+        total = product + c
+        back = total - product
+        error = (product - (total - back)) + (c - back)
+        pattern = np.asarray(total).view(np.int64)
+        inexact = np.isfinite(total) & (error != 0) & (pattern & 1 == 0)
+        step = np.where(np.signbit(error) == np.signbit(total), 1, -1)
+        return np.asarray(np.where(inexact, pattern + step, pattern)).view(np.float64)
 
 
 class IsNan(Unary):
@@ -358,7 +379,7 @@ class Compare(Binary):
     predicate = attribute()
 
     def ref(self, lhs: Array, rhs: Array) -> Array:
-        return _COMPARE[self.predicate](lhs, rhs)  # type: ignore[no-any-return]
+        return np.asarray(_COMPARE[self.predicate](widen(lhs), widen(rhs)))
 
     def infer(self) -> tuple[TileType, ...]:
         return (self.lhs.type.with_element(bool_),)
@@ -374,10 +395,12 @@ class Select(Op):
 
     name = "select"
     elementwise = True
-    ref = by_kind(arith.select32, integer=np.where, boolean=np.where)
     condition = operand()
     on_true = operand()
     on_false = operand()
+
+    def ref(self, condition: Array, on_true: Array, on_false: Array) -> Array:
+        return canonical(np.where(condition, on_true, on_false))
 
     def infer(self) -> tuple[TileType, ...]:
         return (self.on_true.type,)
@@ -391,15 +414,20 @@ class Select(Op):
 
 
 class Cast(Op):
-    """Convert to `dtype`: rounds to nearest even; float to integer truncates and saturates, NaN to 0; integers wrap."""
+    """Convert to `dtype`: rounds to nearest even; float to integer truncates and saturates, NaN to 0; integers wrap.
+
+    To the 8-bit float formats: values beyond the largest finite one become it if `saturate`, else infinite or NaN as
+    the format has it.
+    """
 
     name = "cast"
     elementwise = True
     operand = operand()
     dtype = attribute()
+    saturate = attribute(True)
 
     def ref(self, x: Array) -> Array:
-        return cast(x, self.dtype.numpy)
+        return convert(x, self.dtype, saturate=self.saturate)
 
     def infer(self) -> tuple[TileType, ...]:
         return (self.operand.type.with_element(self.dtype),)
@@ -419,7 +447,7 @@ class Bitcast(Op):
     dtype = attribute()
 
     def ref(self, x: Array) -> Array:
-        return (arith.canonical32(x) if x.dtype == np.float32 else x).view(self.dtype.numpy)
+        return np.ascontiguousarray(canonical(x)).reshape(x.shape).view(self.dtype.numpy)
 
     def infer(self) -> tuple[TileType, ...]:
         return (self.operand.type.with_element(self.dtype),)

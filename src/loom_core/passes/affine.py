@@ -1,14 +1,13 @@
-"""Affine forms of integer and pointer tiles.
+"""Affine forms: offset + sum of stride_d * i_d, with offsets and strides that are polynomials in scalar values.
 
-A tile is affine when its element (i0, i1, ...) is offset + sum of stride_d * i_d, where offset and strides are
-polynomials in scalar values. Tile arithmetic on such forms is exact arithmetic: that an i32 index tile wraps is
-reported by the sanitizer as an address overflow, not reproduced.
+Arithmetic on forms is exact. A tile of i32 wraps, its form does not: that an index tile leaves its type is an address
+overflow for the sanitizer to report, it is not reproduced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from loom_core.ir.types import PointerType, TileType
 from loom_core.ir.value import Value
@@ -45,6 +44,14 @@ class Polynomial:
             return self.terms[()]
         return None
 
+    @property
+    def as_atom(self) -> Value | None:
+        """The scalar value that it is, or None."""
+        if len(self.terms) != 1:
+            return None
+        ((monomial, coefficient),) = self.terms.items()
+        return monomial[0] if len(monomial) == 1 and coefficient == 1 else None
+
     def __add__(self, other: Polynomial) -> Polynomial:
         terms = dict(self.terms)
         for monomial, c in other.terms.items():
@@ -78,18 +85,23 @@ ZERO = Polynomial()
 ONE = Polynomial.constant(1)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Form:
-    """base (a pointer argument, or None for integers) + offset + sum of strides[d] * i_d, in elements."""
+    """base (a pointer argument, or None for integers) + offset + sum of strides[d] * i_d, in elements.
+
+    `widened`: on the way a narrower type, which may have wrapped, was widened. Addresses and masks take the exact value;
+    as data the tile has to be computed by its own operations.
+    """
 
     base: Value | None
     offset: Polynomial
     strides: tuple[Polynomial, ...]
+    widened: bool = False
 
     @property
     def is_uniform(self) -> bool:
         """Every element is the same."""
-        return all(stride == ZERO for stride in self.strides)
+        return all(not stride.terms for stride in self.strides)
 
 
 def uniform(offset: Polynomial, rank: int, base: Value | None = None) -> Form:
@@ -123,48 +135,3 @@ def multiply_forms(a: Form, b: Form) -> Form | None:
 def is_index(type: TileType) -> bool:
     """Whether values of the type may have a form: pointers and integers."""
     return isinstance(type.element, PointerType) or type.element.kind in ("int", "uint")
-
-
-@dataclass
-class Bounds:
-    """Valid indices of one dimension: i < ceil(p / d) for (p, d) in `upper`, i > floor(p / d) for (p, d) in `lower`."""
-
-    lower: list[tuple[Polynomial, int]] = field(default_factory=list)
-    upper: list[tuple[Polynomial, int]] = field(default_factory=list)
-
-
-@dataclass
-class Region:
-    """Where a mask holds: a box of indices, all of it only where every scalar bool of `conditions` holds."""
-
-    dims: list[Bounds]
-    conditions: list[Value] = field(default_factory=list)
-
-    @staticmethod
-    def everything(rank: int) -> Region:
-        return Region([Bounds() for _ in range(rank)])
-
-    def intersect(self, other: Region) -> Region:
-        dims = [Bounds(a.lower + b.lower, a.upper + b.upper) for a, b in zip(self.dims, other.dims, strict=True)]
-        return Region(dims, self.conditions + other.conditions)
-
-
-def positive_region(difference: Form) -> Region | None:
-    """The indices where `difference` > 0, or None where they are no box.
-
-    The difference may vary along one dimension, by a constant step s: with offset o the condition o + s i > 0 is
-    i < ceil(o / -s) for s < 0 and i > floor(-o / s) for s > 0.
-    """
-    varying = [d for d, stride in enumerate(difference.strides) if stride != ZERO]
-    if len(varying) != 1:
-        return None
-    (dim,) = varying
-    step = difference.strides[dim].as_constant
-    if step is None:
-        return None
-    region = Region.everything(len(difference.strides))
-    if step < 0:
-        region.dims[dim].upper.append((difference.offset, -step))
-    else:
-        region.dims[dim].lower.append((difference.offset.scaled(-1), step))
-    return region

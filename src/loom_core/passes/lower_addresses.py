@@ -5,18 +5,19 @@
 becomes
     %v = dma_load %x, %s * 4, [stride 4, lo 0, hi %n - %s]
 
-Rules, on a walk that rebuilds the function:
-  forms     integer and pointer tiles get an affine form where they have one, and are not emitted
+`forms` finds the affine tiles, `regions` the boxes that masks are. Rules, on a walk that rebuilds the function:
   accesses  load and store through an affine pointer with a box-shaped mask become dma_load and dma_store
+  other     a load whose `other` differs between elements becomes a dma_load and a select
   carried   an affine tile carried by a loop is carried as its scalar offset
-  data      an affine integer tile that is used as data becomes one `affine` operation
+  data      an affine integer tile that is used as data becomes one `affine` operation, a constant or a splat
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from loom_core.base.diagnostics import UserError
 from loom_core.base.dtype import bool_, i64
 from loom_core.ir.block import Block, Function
 from loom_core.ir.builder import Builder
@@ -24,32 +25,12 @@ from loom_core.ir.op import Op
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops import control, elementwise, memory, shape
-from loom_core.passes.affine import (
-    ONE,
-    Bounds,
-    Form,
-    Polynomial,
-    Region,
-    add_forms,
-    is_index,
-    multiply_forms,
-    positive_region,
-    subtract_forms,
-    uniform,
-)
+from loom_core.passes.affine import ONE, ZERO, Form, Polynomial
+from loom_core.passes.forms import Forms, NotAffine
+from loom_core.passes.integers import wrap
+from loom_core.passes.regions import Bounds, Comparison, Condition, Region, region_of
 
 INDEX = TileType(i64)
-
-
-class NotAffine(UserError):
-    """An access whose addresses or mask no DMA descriptor can express."""
-
-    code = "LOOM-C110"
-    template = "the {what} of this {access} is not an affine function of the tile's indices"
-    hint = (
-        "addresses must be sums of index times stride, masks must compare such indices with scalars; "
-        "gather and scatter through data-dependent addresses are not supported yet"
-    )
 
 
 def lower_addresses(function: Function) -> Function:
@@ -59,54 +40,33 @@ def lower_addresses(function: Function) -> Function:
 
 @dataclass
 class _Scope:
-    """What is known in one block: constants already made there."""
+    """What has been made in one block and may be used again there: index constants, and tiles as data."""
 
     constants: dict[int, Value] = field(default_factory=dict)
     data: dict[Value, Value] = field(default_factory=dict)
 
 
 class _Lowering:
+    """Old values become new ones: `values` as data, `offsets` those that a loop carries as the offset of their form."""
+
     def __init__(self, function: Function) -> None:
         self.source = function
+        self.forms = Forms(function)
         types = tuple(value.type for value in function.arguments)
         names = tuple(value.name or "" for value in function.arguments)
         self.result = Function(function.name, types, names, function.location)
         self.builder = Builder(self.result.body)
         self.values: dict[Value, Value] = dict(zip(function.arguments, self.result.arguments, strict=True))
-        self.forms: dict[Value, Form] = {}
+        self.offsets: dict[Value, Value] = {}
         self.scopes: list[_Scope] = [_Scope()]
-        for old, new in zip(function.arguments, self.result.arguments, strict=True):
-            self._note_scalar(old, new)
 
     def run(self) -> Function:
-        self._block(self.source.body)
+        self._operations(self.source.body)
         return self.result
 
-    # Forms
+    # ---- the walk ----
 
-    def _note_scalar(self, old: Value, new: Value) -> None:
-        """A scalar integer or pointer is an atom of the forms built on it."""
-        if not old.type.is_scalar or not is_index(old.type):
-            return
-        if old.type.is_pointer:
-            self.forms[old] = Form(new, Polynomial(), ())
-        else:
-            self.forms[old] = Form(None, Polynomial.atom(new), ())
-
-    def _form(self, op: Op) -> Form | None:
-        """The form of the op's only result, or None where it has none."""
-        type = op.results[0].type
-        if not is_index(type):
-            return None
-        operands = [self.forms.get(value) for value in op.operands]
-        if any(form is None for form in operands):
-            return None
-        rule = _FORM_RULES.get(op.__class__)
-        return rule(op, *operands) if rule else None
-
-    # The walk
-
-    def _block(self, block: Block) -> None:
+    def _operations(self, block: Block) -> None:
         for op in block.operations:
             with self.builder.located(op.location):
                 self._operation(op)
@@ -120,59 +80,71 @@ class _Lowering:
             self._loop(op)
         elif isinstance(op, control.If):
             self._branch(op)
-        else:
-            self._plain(op)
+        elif not self._is_form(op):
+            self._same(op)
 
-    def _plain(self, op: Op) -> None:
-        form = self._form(op) if len(op.results) == 1 else None
-        if form is not None and (not op.results[0].type.is_scalar or op.results[0].type.is_pointer):
-            self.forms[op.results[0]] = form
-            return
-        if op.results and op.results[0].type.is_scalar and isinstance(op, shape.Constant):
-            self._constant_form(op)
-        operands = [self._operands_of(group) for group in op.structured_operands()]
-        new = self.builder.create_op(type(op), *operands, location=op.location, **op.attributes)
+    def _is_form(self, op: Op) -> bool:
+        """Whether the op's result is made from its form, where it is needed; a pointer is nothing else."""
+        if len(op.results) != 1:
+            return False
+        type = op.results[0].type
+        return type.is_pointer or (self.forms.get(op.results[0]) is not None and not type.is_scalar)
+
+    def _same(self, op: Op) -> None:
+        """The operation as it is, on the new operands."""
+        operands: list[Value | Sequence[Value] | None] = []
+        for given in op.structured_operands():
+            if given is None or isinstance(given, Value):
+                operands.append(self._data(given) if given is not None else None)
+            else:
+                operands.append([self._data(value) for value in given])
+        new = self.builder.create_op(type(op), *operands, **op.attributes)
         for old_result, new_result in zip(op.results, new.results, strict=True):
             self._bind(old_result, new_result)
-
-    def _constant_form(self, op: shape.Constant) -> None:
-        if is_index(op.type):
-            self.forms[op.result] = Form(None, Polynomial.constant(int(op.value)), ())
 
     def _bind(self, old: Value, new: Value) -> None:
         new.name = old.name
         self.values[old] = new
-        if old not in self.forms:
-            self._note_scalar(old, new)
 
-    def _operands_of(self, group: object) -> object:
-        if group is None:
-            return None
-        if isinstance(group, Value):
-            return self._data(group)
-        return [self._data(value) for value in group]  # type: ignore[attr-defined]
+    # ---- tiles as data ----
 
     def _data(self, value: Value) -> Value:
-        """The value as data; an affine integer tile is made an `affine` op where it has not been."""
+        """The value as data; a tile with a form is made here where it has not been."""
         if value in self.values:
             return self.values[value]
         for scope in self.scopes:
             if value in scope.data:
                 return scope.data[value]
-        form = self.forms[value]
-        if value.type.is_pointer:
+        form = self.forms.get(value)
+        if form is None or form.base is not None:
             raise NotAffine(self.builder.location, what="pointer", access="use of pointers as data")
-        new = self.builder.create(
-            shape.AffineTile,
-            self._scalar(form.offset),
-            [self._scalar(stride) for stride in form.strides],
-            shape=value.type.shape,
-            dtype=value.type.dtype,
-        )
-        self.scopes[-1].data[value] = new
+        new = self.scopes[-1].data[value] = self._made(value, form)
         return new
 
-    # Scalars
+    def _made(self, value: Value, form: Form) -> Value:
+        op, dtype = value.defining_op, value.type.dtype
+        if form.widened and op is not None:
+            operands = [self._data(operand) for operand in op.operands]
+            return self.builder.create(type(op), *operands, **op.attributes)  # type: ignore[no-any-return]
+        constant = form.offset.as_constant
+        if form.is_uniform and constant is not None:
+            return self.builder.create(shape.Constant, value=wrap(constant, dtype), type=value.type)  # type: ignore[no-any-return]
+        if form.is_uniform:
+            scalar = self._scalar_of(form.offset, value.type)
+            return self.builder.create(shape.Splat, scalar, shape=value.type.shape)  # type: ignore[no-any-return]
+        strides = [self._scalar(stride) for stride in form.strides]
+        return self.builder.create(  # type: ignore[no-any-return]
+            shape.AffineTile, self._scalar(form.offset), strides, shape=value.type.shape, dtype=dtype
+        )
+
+    def _scalar_of(self, polynomial: Polynomial, type: TileType) -> Value:
+        """The polynomial as a scalar of the element type of `type`."""
+        atom = polynomial.as_atom
+        if atom is not None and atom not in self.offsets and atom.type.element is type.element:
+            return self._data(atom)
+        return self.builder.create(elementwise.Cast, self._scalar(polynomial), dtype=type.dtype)  # type: ignore[no-any-return]
+
+    # ---- scalars ----
 
     def _index_constant(self, number: int) -> Value:
         for scope in self.scopes:
@@ -182,8 +154,9 @@ class _Lowering:
         self.scopes[-1].constants[number] = value
         return value
 
-    def _index(self, value: Value) -> Value:
-        """`value` as i64."""
+    def _index(self, atom: Value) -> Value:
+        """An atom of a form as i64."""
+        value = self.offsets[atom] if atom in self.offsets else self._data(atom)
         if value.type == INDEX:
             return value
         return self.builder.create(elementwise.Cast, value, dtype=i64)  # type: ignore[no-any-return]
@@ -208,49 +181,52 @@ class _Lowering:
             total = self.builder.create(elementwise.Add, total, self._index_constant(constant))
         return total
 
-    # Accesses
+    def _condition(self, condition: Condition) -> Value:
+        """A condition of a region as a scalar bool."""
+        if isinstance(condition, Value):
+            return self._data(condition)
+        if isinstance(condition, Comparison):
+            lhs, rhs = self._scalar(condition.lhs), self._scalar(condition.rhs)
+            return self.builder.create(elementwise.Compare, lhs, rhs, predicate=condition.predicate)  # type: ignore[no-any-return]
+        return self.builder.create(shape.Constant, value=condition, type=TileType(bool_))  # type: ignore[no-any-return]
+
+    # ---- accesses ----
 
     def _load(self, op: memory.Load) -> None:
-        pointer = self.forms.get(op.pointer)
-        region = self._mask_region(op, op.mask)
-        if pointer is None or pointer.base is None:
-            raise NotAffine(op.location, what="pointer", access="load")
+        address, bounds = self._access(op)
         fill = self._uniform_fill(op.other) if op.other is not None else None
-        per_element = op.other is not None and fill is None
-        value = self.builder.create(
-            memory.DmaLoad,
-            *self._address(pointer, op.pointer.type),
-            fill,
-            self._bounds(pointer, op.pointer.type, region),
-            tile_shape=op.result.type.shape,
-        )
-        if per_element:
+        value = self.builder.create(memory.DmaLoad, *address, fill, bounds, tile_shape=op.result.type.shape)
+        if op.other is not None and fill is None:
             value = self.builder.create(elementwise.Select, self._data(op.mask), value, self._data(op.other))
         self._bind(op.result, value)
 
     def _store(self, op: memory.Store) -> None:
-        pointer = self.forms.get(op.pointer)
-        region = self._mask_region(op, op.mask)
-        if pointer is None or pointer.base is None:
-            raise NotAffine(op.location, what="pointer", access="store")
-        base, offset = self._address(pointer, op.pointer.type)
-        bounds = self._bounds(pointer, op.pointer.type, region)
-        self.builder.create(memory.DmaStore, base, offset, self._data(op.value), bounds)
+        address, bounds = self._access(op)
+        self.builder.create(memory.DmaStore, *address, self._data(op.value), bounds)
 
-    def _address(self, pointer: Form, type: TileType) -> tuple[Value, Value]:
-        assert pointer.base is not None
-        return pointer.base, self._scalar(pointer.offset.scaled(type.pointee.itemsize))
+    def _access(self, op: memory.Load | memory.Store) -> tuple[tuple[Value, Value], list[Value]]:
+        """Base and offset, and the bounds, of a load or store."""
+        form, type = self.forms.get(op.pointer), op.pointer.type
+        if form is None or form.base is None:
+            raise NotAffine(op.location, what="pointer", access=op.name)
+        region: Region | None = Region.everything(len(type.shape))
+        if op.mask is not None:
+            region = region_of(op.mask, self.forms)
+        if region is None:
+            raise NotAffine(op.location, what="mask", access=op.name)
+        address = self.values[form.base], self._scalar(form.offset.scaled(type.pointee.itemsize))
+        return address, self._bounds(form, type, region)
 
     def _bounds(self, pointer: Form, type: TileType, region: Region) -> list[Value]:
-        """stride, lo, hi of every dimension (a scalar has one of size 1); scalar conditions empty the first one."""
-        zero = self._index_constant(0)
+        """stride, lo, hi of every dimension (a scalar has one of size 1); conditions empty the first one."""
         out: list[Value] = []
-        dims = list(zip(pointer.strides, type.shape, region.dims, strict=True)) or [(Polynomial(), 1, Bounds())]
+        dims = list(zip(pointer.strides, type.shape, region.dims, strict=True)) or [(ZERO, 1, Bounds())]
         for position, (stride, size, bounds) in enumerate(dims):
             lo, hi = self._limits(bounds, size)
             if position == 0:
                 for condition in region.conditions:
-                    hi = self.builder.create(elementwise.Select, condition, hi, zero)
+                    zero = self._index_constant(0)
+                    hi = self.builder.create(elementwise.Select, self._condition(condition), hi, zero)
             out += [self._scalar(stride.scaled(type.pointee.itemsize)), lo, hi]
         return out
 
@@ -272,264 +248,69 @@ class _Lowering:
 
     def _uniform_fill(self, other: Value) -> Value | None:
         """The scalar that every element of `other` is, or None where they differ."""
-        value = other
-        while True:
-            op = value.defining_op
-            if value.type.is_scalar:
-                return self._data(value)
-            if isinstance(op, shape.Constant):
-                with self.builder.located(op.location):
-                    return self.builder.create(  # type: ignore[no-any-return]
-                        shape.Constant, value=op.value, type=TileType(op.type.dtype)
-                    )
-            if not isinstance(op, shape.Splat | shape.Broadcast | shape.ExpandDims | shape.Reshape):
-                return None
-            value = op.operand
-
-    # Masks
-
-    def _mask_region(self, op: Op, mask: Value | None) -> Region:
-        rank = len(op.operands[0].type.shape)
-        if mask is None:
-            return Region.everything(rank)
-        region = self._region(mask)
-        if region is None:
-            raise NotAffine(op.location, what="mask", access=op.name)
-        return region
-
-    def _region(self, mask: Value) -> Region | None:
-        """Where the bool tile holds, as a box; None where it is none."""
-        rank = len(mask.type.shape)
-        op = mask.defining_op
-        if mask.type.is_scalar:
-            return Region([], [self._data(mask)])
-        if isinstance(op, elementwise.And):
-            left, right = self._region(op.lhs), self._region(op.rhs)
-            return left.intersect(right) if left is not None and right is not None else None
-        if isinstance(op, elementwise.Compare):
-            return self._comparison(op)
+        if other.type.is_scalar:
+            return self._data(other)
+        op = other.defining_op
         if isinstance(op, shape.Constant):
-            if op.value:
-                return Region.everything(rank)
-            condition = self.builder.create(shape.Constant, value=False, type=TileType(bool_))
-            return Region(Region.everything(rank).dims, [condition])
-        if isinstance(op, shape.Splat):
-            return Region(Region.everything(rank).dims, [self._data(op.operand)])
-        if isinstance(op, shape.Broadcast | shape.ExpandDims):
-            return self._reshaped_region(op)
+            return self.builder.create(shape.Constant, value=op.value, type=TileType(op.type.dtype))  # type: ignore[no-any-return]
+        if isinstance(op, shape.Splat | shape.Broadcast | shape.ExpandDims | shape.Reshape | shape.Transpose):
+            return self._uniform_fill(op.operand)
         return None
 
-    def _reshaped_region(self, op: Op) -> Region | None:
-        inner = self._region(op.operands[0])
-        if inner is None:
-            return None
-        if isinstance(op, shape.ExpandDims):
-            dims = list(inner.dims)
-            dims.insert(op.axis, Bounds())
-            return Region(dims, inner.conditions)
-        # A bound along a dimension of size 1 would have to become a condition when that dimension is repeated.
-        old, new = op.operands[0].type.shape, op.results[0].type.shape
-        for bounds, a, b in zip(inner.dims, old, new, strict=True):
-            if a != b and (bounds.lower or bounds.upper):
-                return None
-        return inner
-
-    def _comparison(self, op: elementwise.Compare) -> Region | None:
-        left, right = self.forms.get(op.lhs), self.forms.get(op.rhs)
-        if left is None or right is None or left.base is not None or right.base is not None:
-            return None
-        less = subtract_forms(right, left)  # positive where lhs < rhs
-        more = subtract_forms(left, right)
-        assert less is not None and more is not None
-        if less.is_uniform:
-            return self._scalar_comparison(op, left, right)
-        at_most, at_least = _plus_one(less), _plus_one(more)
-        differences = {"lt": [less], "le": [at_most], "gt": [more], "ge": [at_least], "eq": [at_most, at_least]}
-        region: Region | None = Region.everything(len(left.strides))
-        for difference in differences.get(op.predicate, ()):
-            part = positive_region(difference)
-            region = region.intersect(part) if region is not None and part is not None else None
-        return region if op.predicate in differences else None
-
-    def _scalar_comparison(self, op: elementwise.Compare, left: Form, right: Form) -> Region:
-        lhs, rhs = self._scalar(left.offset), self._scalar(right.offset)
-        condition = self.builder.create(elementwise.Compare, lhs, rhs, predicate=op.predicate)
-        return Region(Region.everything(len(left.strides)).dims, [condition])
-
-    # Control flow
+    # ---- control flow ----
 
     def _loop(self, op: control.For) -> None:
-        """Rebuild a loop; carried values with a form are carried as their offset where that proves consistent."""
-        carried_forms = {
-            i: self.forms[value]
-            for i, value in enumerate(op.initial)
-            if value in self.forms and (value.type.is_pointer or not value.type.is_scalar)
-        }
-        while True:
-            inconsistent = self._try_loop(op, carried_forms)
-            if not inconsistent:
-                return
-            for position in inconsistent:
-                argument = op.initial[position]
-                if argument.type.is_pointer:
-                    raise NotAffine(op.location, what="pointer carried by this loop", access="loop")
-                del carried_forms[position]
-
-    def _try_loop(self, op: control.For, carried_forms: dict[int, Form]) -> list[int]:
-        """Emit the loop; returns the positions whose assumed form proved wrong, with nothing emitted then."""
-        mark = len(self.builder.block.operations)
+        """Rebuild a loop; carried tiles with a form are carried as its offset."""
+        old = op.regions[0]
         bounds = [self._data(value) for value in (op.lower, op.upper, op.step)]
-        initial, types = [], [op.lower.type]
-        for i, value in enumerate(op.initial):
-            new = self._scalar(carried_forms[i].offset) if i in carried_forms else self._data(value)
-            initial.append(new)
-            types.append(new.type)
-        old_block = op.regions[0]
-        block = Block(tuple(types), tuple(value.name or "" for value in old_block.arguments))
-        self._bind(old_block.arguments[0], block.arguments[0])
-        for i, (old, new) in enumerate(zip(old_block.arguments[1:], block.arguments[1:], strict=True)):
-            if i in carried_forms:
-                form = carried_forms[i]
-                self.forms[old] = Form(form.base, Polynomial.atom(new), form.strides)
-            else:
-                self.forms.pop(old, None)
-                self._bind(old, new)
-        self.scopes.append(_Scope())
-        with self.builder.at(block):
-            self._block_body(old_block)
-            inconsistent = self._yield(old_block.operations[-1], carried_forms)
-        self.scopes.pop()
-        if inconsistent:
-            self._undo(block, mark)
-            return inconsistent
-        loop = self.builder.create_op(control.For, *bounds, initial, regions=[block], location=op.location)
-        for i, (old, new) in enumerate(zip(op.results, loop.results, strict=True)):
-            if i in carried_forms:
-                form = carried_forms[i]
-                self.forms[old] = Form(form.base, Polynomial.atom(new), form.strides)
-            else:
-                self._bind(old, new)
-        return []
+        carried = [self._carried(*pair) for pair in zip(old.arguments[1:], op.initial, strict=True)]
+        types = (op.lower.type, *(value.type for value in carried))
+        block = Block(types, tuple(value.name or "" for value in old.arguments))
+        self._bind(old.arguments[0], block.arguments[0])
+        self._bind_carried(old.arguments[1:], block.arguments[1:])
+        with self._inside(block):
+            self._operations_before_yield(old)
+            given = [self._carried(*pair) for pair in zip(old.arguments[1:], old.operations[-1].operands, strict=True)]
+            self.builder.create(control.Yield, given, location=old.operations[-1].location)
+        new = self.builder.create_op(control.For, *bounds, carried, regions=[block])
+        self._bind_carried(op.results, new.results)
 
-    def _undo(self, block: Block, mark: int) -> None:
-        """Drop a loop body that was emitted under a wrong assumption, and what was emitted for it from `mark` on."""
-        for dead in block.operations:
-            dead.drop_operands()
-        for extra in reversed(self.builder.block.operations[mark:]):
-            extra.erase()
-        scope = self.scopes[-1]
-        scope.constants = {k: v for k, v in scope.constants.items() if v.owner.parent is not None}
-        scope.data = {k: v for k, v in scope.data.items() if v.owner.parent is not None}
+    def _carried(self, argument: Value, given: Value) -> Value:
+        """What stands for `given`, an initial or yielded value of the loop argument."""
+        if not self.forms.is_carried_offset(argument):
+            return self._data(given)
+        form = self.forms.get(given)
+        assert form is not None
+        return self._scalar(form.offset)
 
-    def _block_body(self, block: Block) -> None:
+    def _bind_carried(self, old: Sequence[Value], new: Sequence[Value]) -> None:
+        for old_value, new_value in zip(old, new, strict=True):
+            if self.forms.is_carried_offset(old_value):
+                new_value.name = old_value.name
+                self.offsets[old_value] = new_value
+            else:
+                self._bind(old_value, new_value)
+
+    def _branch(self, op: control.If) -> None:
+        blocks = [Block(), Block()]
+        for old, block in zip(op.regions, blocks, strict=True):
+            with self._inside(block):
+                self._operations_before_yield(old)
+                given = [self._data(value) for value in old.operations[-1].operands]
+                self.builder.create(control.Yield, given, location=old.operations[-1].location)
+        new = self.builder.create_op(control.If, self._data(op.condition), regions=blocks, types=op.types)
+        for old_result, new_result in zip(op.results, new.results, strict=True):
+            self._bind(old_result, new_result)
+
+    def _operations_before_yield(self, block: Block) -> None:
         for op in block.operations[:-1]:
             with self.builder.located(op.location):
                 self._operation(op)
 
-    def _yield(self, op: Op, carried_forms: dict[int, Form]) -> list[int]:
-        inconsistent, values = [], []
-        for i, value in enumerate(op.operands):
-            if i not in carried_forms:
-                values.append(self._data(value))
-                continue
-            form, expected = self.forms.get(value), carried_forms[i]
-            if form is None or form.base is not expected.base or form.strides != expected.strides:
-                inconsistent.append(i)
-                continue
-            values.append(self._scalar(form.offset))
-        if not inconsistent:
-            self.builder.create(control.Yield, values, location=op.location)
-        return inconsistent
-
-    def _branch(self, op: control.If) -> None:
-        blocks = []
-        for region in op.regions:
-            block = Block()
-            self.scopes.append(_Scope())
-            with self.builder.at(block):
-                self._block_body(region)
-                self._yield(region.operations[-1], {})
-            self.scopes.pop()
-            blocks.append(block)
-        condition = self._data(op.condition)
-        new = self.builder.create_op(control.If, condition, regions=blocks, types=op.types, location=op.location)
-        for old_result, new_result in zip(op.results, new.results, strict=True):
-            self._bind(old_result, new_result)
-
-
-def _plus_one(form: Form) -> Form:
-    return Form(form.base, form.offset + ONE, form.strides)
-
-
-def _form_constant(op: Op) -> Form | None:
-    return uniform(Polynomial.constant(int(op.attributes["value"])), len(op.results[0].type.shape))
-
-
-def _form_iota(op: Op) -> Form:
-    return Form(None, Polynomial.constant(op.attributes["start"]), (ONE,))
-
-
-def _form_splat(op: Op, form: Form) -> Form:
-    return uniform(form.offset, len(op.results[0].type.shape), form.base)
-
-
-def _form_expand(op: Op, form: Form) -> Form:
-    axis = op.attributes["axis"]
-    return Form(form.base, form.offset, (*form.strides[:axis], Polynomial(), *form.strides[axis:]))
-
-
-def _form_broadcast(op: Op, form: Form) -> Form:
-    old, new = op.operands[0].type.shape, op.results[0].type.shape
-    strides = (s if a == b else Polynomial() for s, a, b in zip(form.strides, old, new, strict=True))
-    return Form(form.base, form.offset, tuple(strides))
-
-
-def _form_transpose(op: Op, form: Form) -> Form:
-    return Form(form.base, form.offset, tuple(form.strides[d] for d in op.attributes["permutation"]))
-
-
-def _form_reshape(op: Op, form: Form) -> Form | None:
-    """Only where dimensions of size 1 come or go, or every element is the same."""
-    old, new = op.operands[0].type.shape, op.results[0].type.shape
-    if form.is_uniform:
-        return uniform(form.offset, len(new), form.base)
-    kept = [s for s, size in zip(form.strides, old, strict=True) if size != 1]
-    if [size for size in old if size != 1] != [size for size in new if size != 1]:
-        return None
-    source = iter(kept)
-    return Form(form.base, form.offset, tuple(next(source) if size != 1 else Polynomial() for size in new))
-
-
-def _form_negate(op: Op, form: Form) -> Form | None:
-    return subtract_forms(uniform(Polynomial(), len(form.strides)), form)
-
-
-def _form_shift(op: Op, form: Form, amount: Form) -> Form | None:
-    count = amount.offset.as_constant
-    if count is None or not amount.is_uniform or not 0 <= count < 32:
-        return None
-    return multiply_forms(form, uniform(Polynomial.constant(1 << count), len(form.strides)))
-
-
-def _form_cast(op: Op, form: Form) -> Form | None:
-    """Widening keeps the form; narrowing could wrap and does not."""
-    old, new = op.operands[0].type, op.results[0].type
-    return form if new.dtype.bits >= max(32, old.dtype.bits) else None
-
-
-_FORM_RULES = {
-    shape.Constant: _form_constant,
-    shape.Iota: _form_iota,
-    shape.Splat: _form_splat,
-    shape.ExpandDims: _form_expand,
-    shape.Broadcast: _form_broadcast,
-    shape.Transpose: _form_transpose,
-    shape.Reshape: _form_reshape,
-    elementwise.Add: lambda op, a, b: add_forms(a, b),
-    elementwise.Sub: lambda op, a, b: subtract_forms(a, b),
-    elementwise.Mul: lambda op, a, b: multiply_forms(a, b),
-    elementwise.Negate: _form_negate,
-    elementwise.ShiftLeft: _form_shift,
-    elementwise.Cast: _form_cast,
-    memory.AddPointer: lambda op, a, b: add_forms(a, b),
-}
+    @contextmanager
+    def _inside(self, block: Block) -> Iterator[None]:
+        """Build in a nested block; what is made there is not used after it."""
+        self.scopes.append(_Scope())
+        with self.builder.at(block):
+            yield
+        self.scopes.pop()

@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 from loom_core.ir.block import Function
 from loom_core.passes.fold_dot import fold_dot_accumulator
+from loom_core.passes.hoist import hoist_invariants
 from loom_core.passes.lower_addresses import lower_addresses
 from loom_core.passes.materialize import materialize
-from loom_core.passes.simplify import hoist_invariants, simplify
+from loom_core.passes.simplify import simplify
 
 Pass = Callable[[Function], Function]
 
 PIPELINE: tuple[Pass, ...] = (
+    fold_dot_accumulator,  # on the traced program, which defines what it rounds: merging products first would change it
     simplify,
-    fold_dot_accumulator,
     lower_addresses,
     simplify,
     hoist_invariants,

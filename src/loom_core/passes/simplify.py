@@ -1,61 +1,58 @@
-"""Local clean-up: constant folding, identities, common subexpressions, dead code, invariant code motion.
+"""Local clean-up: constant folding, identities, common subexpressions, dead code.
 
 Rules (integers and bools only, except where a rule moves data and never rounds):
-  fold      add 2, 3            ->  5                 (scalar constants)
-  identity  add x, 0; mul x, 1  ->  x
-  splat     splat / broadcast / expand_dims / reshape of a constant -> one constant
+  view      splat / broadcast / expand_dims / reshape / transpose of a constant -> one constant
+  fold      add 2, 3                    ->  5
+  identity  add x, 0; mul 1, x; div x, 1  ->  x
+  cast      cast x to its own type      ->  x
+  select    select true, x, y           ->  x
   same      two pure ops with equal operands and attributes -> one
-  dead      a pure op (or loop result) that nobody uses -> removed
-  hoist     a pure scalar op of loop invariants -> before the loop
+  dead      a pure op that nobody uses, a carried value that only carries itself  ->  removed
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from loom_core.base.dtype import DType
 from loom_core.ir.block import Block, Function
 from loom_core.ir.builder import Builder
 from loom_core.ir.op import Op
+from loom_core.ir.printer import print_value
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops import control, elementwise, shape
+from loom_core.passes import integers
+from loom_core.passes.log import log_rewrite
+
+VIEWS = (shape.Splat, shape.Broadcast, shape.ExpandDims, shape.Reshape, shape.Transpose)
 
 
 def simplify(function: Function) -> Function:
     """Fold, merge and remove in one forward walk, then remove what became dead."""
     _simplify_block(function.body, {})
-    remove_dead(function)
+    _remove_dead(function.body)
     return function
 
 
-def hoist_invariants(function: Function) -> Function:
-    """Move pure scalar operations out of the loops that do not change them."""
-    _hoist_block(function.body)
-    return function
+def constant_of(value: Value) -> Any:
+    """The Python number that every element of `value` is, or None where that is not known."""
+    op = value.defining_op
+    return op.value if isinstance(op, shape.Constant) else None
 
 
-def remove_dead(function: Function) -> Function:
-    """Remove pure operations without users, last to first."""
-    _remove_dead_block(function.body)
-    return function
+def is_integral(type: TileType) -> bool:
+    return not type.is_pointer and type.dtype.kind != "float"
 
 
-def wrap(value: int, dtype: DType) -> int:
-    """`value` modulo 2^bits, in the range of `dtype`."""
-    if dtype.kind == "bool":
-        return int(bool(value))
-    value &= (1 << dtype.bits) - 1
-    return value - (1 << dtype.bits) if dtype.kind == "int" and value >> (dtype.bits - 1) else value
+# ---- rules: a value or a Python number that the op's only result equals, or None ----
 
 
-def _truncated_quotient(a: int, b: int) -> int:
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
+def _view(op: Op) -> Any:
+    return constant_of(op.operands[0]) if isinstance(op, VIEWS) else None
 
 
-_FOLDS: dict[type[Op], Callable[[int, int], int]] = {
+_FOLDS: dict[type[Op], Callable[..., int]] = {
     elementwise.Add: lambda a, b: a + b,
     elementwise.Sub: lambda a, b: a - b,
     elementwise.Mul: lambda a, b: a * b,
@@ -64,9 +61,12 @@ _FOLDS: dict[type[Op], Callable[[int, int], int]] = {
     elementwise.And: lambda a, b: a & b,
     elementwise.Or: lambda a, b: a | b,
     elementwise.Xor: lambda a, b: a ^ b,
-    elementwise.Div: lambda a, b: _truncated_quotient(a, b) if b else -1,
-    elementwise.FloorDiv: lambda a, b: a // b if b else -1,
-    elementwise.Rem: lambda a, b: a - b * _truncated_quotient(a, b) if b else a,
+    elementwise.Div: integers.truncated_quotient,
+    elementwise.FloorDiv: integers.floor_quotient,
+    elementwise.Rem: integers.remainder,
+    elementwise.Negate: lambda a: -a,
+    elementwise.Abs: abs,
+    elementwise.Cast: lambda a: a,
 }
 
 _COMPARES: dict[str, Callable[[int, int], bool]] = {
@@ -78,98 +78,123 @@ _COMPARES: dict[str, Callable[[int, int], bool]] = {
     "ge": lambda a, b: a >= b,
 }
 
-_RIGHT_IDENTITY = {elementwise.Add: 0, elementwise.Sub: 0, elementwise.Mul: 1, elementwise.Div: 1, elementwise.Or: 0}
 
-
-def constant_of(value: Value) -> Any:
-    """The Python number that every element of `value` is, or None where that is not known."""
-    op = value.defining_op
-    return op.value if isinstance(op, shape.Constant) else None
-
-
-def _is_integral(type: TileType) -> bool:
-    return not type.is_pointer and type.dtype.kind != "float"
-
-
-def _fold(op: Op) -> Value | Any | None:
-    """A value or a Python number that the op's result equals, or None."""
-    if not op.operands or len(op.results) != 1 or not _is_integral(op.results[0].type):
+def _fold(op: Op) -> Any:
+    if not op.operands or not all(is_integral(value.type) for value in (*op.operands, op.results[0])):
         return None
     constants = [constant_of(value) for value in op.operands]
-    if isinstance(op, elementwise.Binary):
-        return _fold_binary(op, constants)
-    if isinstance(op, elementwise.Cast):
-        if op.operand.type == op.result.type:
-            return op.operand
-        if constants[0] is not None and _is_integral(op.operand.type):
-            return wrap(int(constants[0]), op.dtype)
-    if isinstance(op, elementwise.Select) and constants[0] is not None:
-        return op.on_true if constants[0] else op.on_false
-    if isinstance(op, elementwise.Negate) and constants[0] is not None:
-        return wrap(-int(constants[0]), op.result.type.dtype)
+    if any(constant is None for constant in constants):
+        return None
+    numbers = [int(constant) for constant in constants]
+    if isinstance(op, elementwise.Compare):
+        return _COMPARES[op.predicate](*numbers)
+    if type(op) in _FOLDS:
+        return integers.wrap(_FOLDS[type(op)](*numbers), op.results[0].type.dtype)
     return None
 
 
-def _fold_binary(op: Op, constants: list[Any]) -> Value | Any | None:
-    left, right = constants
-    if left is not None and right is not None and _is_integral(op.operands[0].type):
-        if isinstance(op, elementwise.Compare):
-            return _COMPARES[op.predicate](left, right)
-        if type(op) in _FOLDS:
-            return wrap(_FOLDS[type(op)](int(left), int(right)), op.results[0].type.dtype)
-    if right is not None and _RIGHT_IDENTITY.get(type(op)) == right and not isinstance(op, elementwise.Compare):
+_RIGHT_IDENTITY: dict[type[Op], int] = {
+    elementwise.Add: 0, elementwise.Sub: 0, elementwise.Or: 0, elementwise.Xor: 0,
+    elementwise.Mul: 1, elementwise.Div: 1,
+}  # fmt: skip
+_LEFT_IDENTITY: dict[type[Op], int] = {elementwise.Add: 0, elementwise.Or: 0, elementwise.Xor: 0, elementwise.Mul: 1}
+
+
+def _identity(op: Op) -> Value | None:
+    if not isinstance(op, elementwise.Binary) or not is_integral(op.result.type):
+        return None
+    left, right = (constant_of(value) for value in op.operands)
+    if right is not None and right == _RIGHT_IDENTITY.get(type(op)):
         return op.operands[0]
-    if left is not None and isinstance(op, elementwise.Add | elementwise.Mul) and _RIGHT_IDENTITY[type(op)] == left:
+    if left is not None and left == _LEFT_IDENTITY.get(type(op)):
         return op.operands[1]
     return None
 
 
-def _constant_shape(op: Op) -> Any:
-    """The number of a tile that only repeats or reshapes a constant, else None."""
-    if isinstance(op, shape.Splat | shape.Broadcast | shape.ExpandDims | shape.Reshape | shape.Transpose):
-        return constant_of(op.operands[0])
+def _cast(op: Op) -> Value | None:
+    # A float would be made canonical.
+    if isinstance(op, elementwise.Cast) and op.operand.type == op.result.type and is_integral(op.result.type):
+        return op.operand  # type: ignore[no-any-return]
     return None
+
+
+def _select(op: Op) -> Value | None:
+    if not isinstance(op, elementwise.Select) or not is_integral(op.result.type):
+        return None
+    condition = constant_of(op.condition)
+    if condition is None:
+        return None
+    return op.on_true if condition else op.on_false  # type: ignore[no-any-return]
+
+
+RULES: tuple[tuple[str, Callable[[Op], Any]], ...] = (
+    ("view", _view),
+    ("fold", _fold),
+    ("identity", _identity),
+    ("cast", _cast),
+    ("select", _select),
+)
+
+
+# ---- the walk ----
 
 
 def _key(op: Op) -> tuple[Any, ...] | None:
     """What two equal pure ops share; None where the op must not be merged."""
     if not op.pure or op.regions or not op.results:
         return None
-    attributes = tuple((k, repr(v)) for k, v in op.attributes.items())
+    attributes = tuple(map(print_value, op.attributes.values()))
     return (type(op), tuple(op.operands), tuple(op.segments), attributes, op.results[0].type)
 
 
 def _simplify_block(block: Block, known: dict[tuple[Any, ...], Op]) -> None:
+    """`known`: by key, the operations of this and the enclosing blocks so far."""
     known = dict(known)
-    builder = Builder(block)
     for op in list(block.operations):
-        replacement = _constant_shape(op)
-        if replacement is None:
-            replacement = _fold(op)
+        replacement = _replacement(op, known) if len(op.results) == 1 else None
         if replacement is not None:
-            if not isinstance(replacement, Value):
-                builder.anchor, builder.location = op, op.location
-                replacement = builder.create(shape.Constant, value=replacement, type=op.results[0].type)
-                new = replacement.defining_op
-                merged = known.setdefault(_key(new), new)  # type: ignore[arg-type]
-                if merged is not new:
-                    new.erase()
-                    replacement = merged.results[0]
             op.results[0].replace_all_uses(replacement)
             op.erase()
             continue
-        key = _key(op)
-        if key is not None:
-            first = known.setdefault(key, op)
-            if first is not op:
-                op.results[0].replace_all_uses(first.results[0])
-                op.erase()
-                continue
         for region in op.regions:
             _simplify_block(region, known)
 
 
-def _remove_dead_block(block: Block) -> None:
+def _replacement(op: Op, known: dict[tuple[Any, ...], Op]) -> Value | None:
+    """The value to use instead of the op's result, or None."""
+    for name, rule in RULES:
+        found = rule(op)
+        if found is not None:
+            log_rewrite(name, op)
+            return found if isinstance(found, Value) else _constant(op, found, known)
+    key = _key(op)
+    if key is None:
+        return None
+    first = known.setdefault(key, op)
+    if first is op:
+        return None
+    log_rewrite("same", op)
+    return first.results[0]
+
+
+def _constant(op: Op, number: Any, known: dict[tuple[Any, ...], Op]) -> Value:
+    """A constant of the op's result type: one that is there, or a new one in the op's place."""
+    type = op.results[0].type
+    value = bool(number) if type.dtype.kind == "bool" else number
+    new = shape.Constant((), {"value": value, "type": type}, (), op.location)
+    key = _key(new)
+    assert key is not None
+    first = known.setdefault(key, new)
+    if first is new:
+        assert op.parent is not None
+        builder = Builder(op.parent)
+        builder.anchor = op
+        builder.insert(new)
+    return first.results[0]
+
+
+def _remove_dead(block: Block) -> None:
+    """Remove pure operations without users, last to first, here and in the blocks inside."""
     kept: list[Op] = []
     for op in reversed(block.operations):
         if op.pure and op.results and not any(value.users for value in op.results):
@@ -179,7 +204,7 @@ def _remove_dead_block(block: Block) -> None:
         if isinstance(op, control.For):
             _drop_dead_carried(op)
         for region in op.regions:
-            _remove_dead_block(region)
+            _remove_dead(region)
         kept.append(op)
     kept.reverse()
     block.operations[:] = kept
@@ -191,60 +216,23 @@ def _drop_dead_carried(loop: control.For) -> None:
     last = block.operations[-1]
     for i in reversed(range(len(loop.results))):
         argument = block.arguments[i + 1]
-        if loop.results[i].users or any(user is not last for user in argument.users):
+        only_feeds_itself = all(user is last for user in argument.users) and all(
+            value is not argument or j == i for j, value in enumerate(last.operands)
+        )
+        if loop.results[i].users or not only_feeds_itself:
             continue
-        if any(value is argument and j != i for j, value in enumerate(last.operands)):
-            continue
+        log_rewrite("dead", loop)
         _remove_operand(loop, 3 + i)
         _remove_operand(last, i)
         del block.arguments[i + 1]
         del loop.results[i]
-    for j, value in enumerate(block.arguments):
-        value.index = j
-    for j, value in enumerate(loop.results):
-        value.index = j
+    for values in (block.arguments, loop.results):
+        for j, value in enumerate(values):
+            value.index = j
 
 
 def _remove_operand(op: Op, index: int) -> None:
+    """Remove one operand of the variadic field at the end."""
     op.operands[index].users.remove(op)
     del op.operands[index]
     op.segments[-1] -= 1
-
-
-def _hoist_block(block: Block) -> None:
-    for op in list(block.operations):
-        for region in op.regions:
-            _hoist_block(region)
-        if isinstance(op, control.For):
-            _hoist_from(op, op.regions[0])
-
-
-def _hoist_from(loop: Op, body: Block) -> None:
-    parent = loop.parent
-    assert parent is not None
-    inside: set[Value] = set(body.arguments)
-    kept: list[Op] = []
-    hoisted: list[Op] = []
-    for op in body.operations:
-        movable = op.pure and not op.regions and op.results and op.results[0].type.is_scalar and _cheap(op)
-        if movable and not _any_in(op.operands, inside):
-            hoisted.append(op)
-            continue
-        inside.update(op.results)
-        for nested in op.regions:
-            inside.update(nested.arguments)
-        kept.append(op)
-    body.operations[:] = kept
-    position = parent.operations.index(loop)
-    parent.operations[position:position] = hoisted
-    for op in hoisted:
-        op.parent = parent
-
-
-def _cheap(op: Op) -> bool:
-    """Scalars of the command processor; a float would be an SCE program."""
-    return _is_integral(op.results[0].type) and all(_is_integral(value.type) for value in op.operands)
-
-
-def _any_in(values: Iterable[Value], group: set[Value]) -> bool:
-    return any(value in group for value in values)

@@ -69,14 +69,14 @@ def from_bits32(pattern: ArrayLike) -> Float32s:
     return np.asarray(pattern, np.int32).view(np.float32)
 
 
-def _two_sum(a: Float64s, b: Float64s) -> tuple[Float64s, Float64s]:
+def two_sum(a: Float64s, b: Float64s) -> tuple[Float64s, Float64s]:
     """(s, e): s the rounded sum, e its exact error (D. Knuth)."""
     s = a + b
     back = s - a
     return s, (a - (s - back)) + (b - back)
 
 
-def _round_to_odd(s: Float64s, error: Float64s) -> Float64s:
+def round_to_odd(s: Float64s, error: Float64s) -> Float64s:
     """s + error, where s is its nearest float64, rounded to odd: truncated, and the last bit set if inexact."""
     pattern = s.view(np.int64)
     inexact_even = (error != 0) & np.isfinite(s) & (pattern & 1 == 0)
@@ -89,8 +89,8 @@ def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Float32s:
     with _quiet():
         product = np.asarray(a, np.float32).astype(np.float64) * np.asarray(b, np.float32)
         addend = np.asarray(c, np.float32).astype(np.float64)
-        s, error = _two_sum(*np.broadcast_arrays(product, addend))
-        return canonical32(_round_to_odd(s, error).astype(np.float32))
+        s, error = two_sum(*np.broadcast_arrays(product, addend))
+        return canonical32(round_to_odd(s, error).astype(np.float32))
 
 
 def _two_product(a: Float64s, b: Float64s) -> tuple[Float64s, Float64s]:
@@ -116,11 +116,12 @@ def fma64(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Float64s:
     a64, b64, c64 = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (a, b, c)))
     with _quiet():
         high, low = _two_product(a64, b64)
-        t, t_low = _two_sum(c64, low)
-        v, v_low = _two_sum(high, t)
-        w, w_low = _two_sum(t_low, v_low)
-        result = v + _round_to_odd(w, w_low)
-        plain = a64 * b64 + c64
+        t, t_low = two_sum(c64, low)
+        v, v_low = two_sum(high, t)
+        w, w_low = two_sum(t_low, v_low)
+        result = v + round_to_odd(w, w_low)
+        # A finite product, however large, does not change an infinite addend.
+        plain = np.where(np.isfinite(a64) & np.isfinite(b64) & np.isinf(c64), c64, a64 * b64 + c64)
         # With a zero factor or a value that is not finite nothing is fused; the plain sum has the right sign of zero.
         trivial = ~np.isfinite(a64 * 0.0 + b64 * 0.0 + c64 * 0.0) | (a64 == 0) | (b64 == 0)
         largest = np.maximum(np.maximum(np.abs(a64), np.abs(b64)), np.abs(c64))

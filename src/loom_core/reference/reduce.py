@@ -19,7 +19,7 @@ from loom_core.reference.arith import Float32s, add32, canonical32, f32, max32, 
 LANES = 32
 BLOCK = 4096
 
-Combine = Callable[[Float32s, Float32s], Float32s]
+Combine = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 
 # What a reduction of no elements gives.
 _IDENTITY: dict[str, float] = {
@@ -52,7 +52,7 @@ def _flatten(x: NDArray[Any], axes: int | Sequence[int] | None) -> NDArray[Any]:
     return x.transpose(*kept, *reduced).reshape(*shape, count)
 
 
-def _fold_block(block: Float32s, combine: Combine) -> Float32s:
+def _fold_block(block: NDArray[Any], combine: Combine) -> NDArray[Any]:
     """The last axis, of 1 to 4096 elements, folded by lanes."""
     lanes = block[..., :LANES].copy()
     for start in range(LANES, block.shape[-1], LANES):
@@ -66,18 +66,18 @@ def _fold_block(block: Float32s, combine: Combine) -> Float32s:
             lanes[..., : width - half] = combine(lanes[..., : width - half], lanes[..., half:])
             lanes = lanes[..., :half]
         half //= 2
-    result: Float32s = lanes[..., 0]
+    result: NDArray[Any] = lanes[..., 0]
     return result
 
 
-def _fold(elements: Float32s, combine: Combine) -> Float32s:
-    """The last axis, of any positive length, folded by blocks."""
+def fold_last(elements: NDArray[Any], combine: Combine) -> NDArray[Any]:
+    """The last axis, of any positive length, folded by blocks; `combine` gives the type of its operands."""
     while elements.shape[-1] > 1:
         blocks = [
             _fold_block(elements[..., start : start + BLOCK], combine) for start in range(0, elements.shape[-1], BLOCK)
         ]
         elements = np.stack(blocks, axis=-1)
-    result: Float32s = elements[..., 0]
+    result: NDArray[Any] = elements[..., 0]
     return result
 
 
@@ -89,7 +89,7 @@ def reduce32(function: str, x: ArrayLike, axes: int | Sequence[int] | None = Non
     elements = _flatten(f32(x), axes)
     if elements.shape[-1] == 0:
         return np.full(elements.shape[:-1], _IDENTITY[function], np.float32)
-    return canonical32(_fold(elements, _COMBINE[function]))
+    return canonical32(fold_last(elements, _COMBINE[function]))
 
 
 def sum32(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Float32s:

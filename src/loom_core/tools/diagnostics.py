@@ -53,3 +53,15 @@ class NotInTheSourceTree(BadUsage):
 class UnwritableFile(BadUsage):
     code = "LOOM-K108"
     template = "the file cannot be written: {reason}"
+
+
+class BadRecording(BadUsage):
+    code = "LOOM-K111"
+    template = "this is no recorded launch: {reason}"
+    hint = "docs/replay.md says what a recorded launch consists of"
+
+
+class NoRecordings(BadUsage):
+    code = "LOOM-K112"
+    template = "there is no recorded launch in {folders}"
+    hint = "a recorded launch is a folder with meta.json, data.npz and kernel.py"

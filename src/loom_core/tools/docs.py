@@ -12,6 +12,7 @@ import click
 
 from loom_core.base.diagnostics import CODE_RANGES, INTERNAL_PACKAGES, LoomError, catalogue
 from loom_core.base.knobs import all_knobs
+from loom_core.formats.manual import formats_markdown
 from loom_core.isa.manual import isa_markdown
 from loom_core.tools.architecture import architecture_markdown
 from loom_core.tools.diagnostics import NotInTheSourceTree
@@ -74,6 +75,7 @@ def modules_that_declare_codes() -> Iterator[str]:
 
 DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "architecture.md": architecture_markdown,
+    "formats.md": formats_markdown,
     "isa.md": isa_markdown,
     "knobs.md": knobs_markdown,
     "diagnostics.md": diagnostics_markdown,

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from loom_core.base.dtype import by_name
+from loom_core.isa.codes import ALL_CODE_FORMATS
 from loom_core.isa.commands import SPACE_SRAM, Queue
 from loom_core.isa.encoding import Command, Operand, decode_at, operand_layout
 from loom_core.isa.program import decode_program
@@ -187,11 +189,28 @@ def _copy(words: _Words, command: Command, named: _Named) -> _Described:
     return text, _product(sizes, element), None
 
 
-def _pack(words: _Words, command: Command, named: _Named) -> _Described:
-    sizes = [named["extent"], named["depth"]]
+def _panel(words: _Words, command: Command, named: _Named, verb: str) -> str:
     side = "left" if command.flag("side") == 0 else "right"
-    text = f"pack {words.space(named['src_space'])} as {side} operand: {words.elements(sizes)}"
-    return text, _product(sizes, 1 << command.flag("log2_bytes")), None
+    elements = words.elements([named["extent"], named["depth"]])
+    return f"{verb} {words.space(named['src_space'])} as {side} operand: {elements}"
+
+
+def _pack(words: _Words, command: Command, named: _Named) -> _Described:
+    moved = _product([named["extent"], named["depth"]], 1 << command.flag("log2_bytes"))
+    return _panel(words, command, named, "pack"), moved, None
+
+
+def _typed_pack(words: _Words, command: Command, named: _Named) -> _Described:
+    kind = by_name(command.spec.flag("type").values[command.flag("type")])
+    moved = _product([named["extent"], named["depth"]], kind.itemsize)
+    return _panel(words, command, named, f"pack {kind.name} of"), moved, None
+
+
+def _decode(words: _Words, command: Command, named: _Named) -> _Described:
+    codes = ALL_CODE_FORMATS[command.flag("format")]
+    moved = _product([named["extent"], named["depth"]], codes.unit_bytes)
+    bytes_moved = None if moved is None else moved // codes.unit_codes
+    return _panel(words, command, named, f"decode {codes.name} weights of"), bytes_moved, None
 
 
 def _matmul(words: _Words, command: Command, named: _Named) -> _Described:
@@ -247,7 +266,13 @@ def _trap(words: _Words, command: Command, named: _Named) -> _Described:
 _DESCRIPTIONS: Final[dict[str, Callable[[_Words, Command, _Named], _Described]]] = {
     "copy": _copy,
     "pack": _pack,
+    "packf": _typed_pack,
+    "packi": _typed_pack,
+    "decodef": _decode,
+    "decodei": _decode,
     "matmul": _matmul,
+    "matmulf": _matmul,
+    "matmuli": _matmul,
     "accfill": _accfill,
     "accload": _accload,
     "program": _program,

@@ -23,12 +23,15 @@ from loom_core.objfile.errors import NotAnObject
 from loom_core.tools.console import byte_count, show_table
 from loom_core.tools.diagnostics import BadUsage, UnreadableFile
 from loom_core.tools.file_kinds import identify
+from loom_core.tools.replay import replay_command
 
 if TYPE_CHECKING:
+    from loom_core.tools.arguments import Launch
     from loom_core.tools.profile import Profile
 
 FINDINGS: Final = 1
 BAD_USAGE: Final = 2
+STANDARD_INPUT: Final = Path("-")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -59,11 +62,16 @@ def main() -> None:
 # ---- reading objects ----
 
 
+def shown_name(path: Path) -> str:
+    """How messages call a file; `-` is standard input."""
+    return "<stdin>" if path == STANDARD_INPUT else str(path)
+
+
 def read_bytes(path: Path) -> bytes:
-    """The bytes of an object file. UnreadableFile; NotAnObject, which says what the file is instead."""
-    where = Location(str(path))
+    """The bytes of an object file, or of standard input. UnreadableFile; NotAnObject, which says what it is instead."""
+    where = Location(shown_name(path))
     try:
-        data = path.read_bytes()
+        data = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
     except OSError as error:
         raise UnreadableFile(where, reason=error.strerror or str(error)) from error
     if sniff(data) != "object":
@@ -73,7 +81,11 @@ def read_bytes(path: Path) -> bytes:
 
 def load_object(path: Path) -> LoomObject:
     """The object in a file; errors name the file."""
-    data = read_bytes(path)
+    return parse_object(read_bytes(path), path)
+
+
+def parse_object(data: bytes, path: Path) -> LoomObject:
+    """The object in the bytes of a file; errors name the file."""
     try:
         return read_object(data)
     except LoomError as error:
@@ -82,7 +94,7 @@ def load_object(path: Path) -> LoomObject:
 
 def in_file(diagnostics: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
     """The diagnostics, those without a place of their own placed in the file."""
-    where = Location(str(path))
+    where = Location(shown_name(path))
     return [
         Diagnostic(d.code, d.message, where if d.location == UNKNOWN else d.location, d.severity, d.notes, d.hint)
         for d in diagnostics
@@ -90,7 +102,7 @@ def in_file(diagnostics: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
 
 
 def _object_file(command: Command) -> Command:
-    """The object as `FILE` or, as in `loomc explain --object-file FILE`, as an option."""
+    """The object as `FILE` or, as in `loomc explain --object-file FILE`, as an option; `-` is standard input."""
 
     def choose(ctx: click.Context, parameter: click.Parameter, option: Path | None) -> Path:
         positional: Path | None = ctx.params.pop("positional_file", None)
@@ -101,7 +113,7 @@ def _object_file(command: Command) -> Command:
         return chosen
 
     path = click.Path(path_type=Path)
-    option = click.option("--object-file", "file", type=path, callback=choose, metavar="FILE", help="The object.")
+    option = click.option("--object-file", "file", type=path, callback=choose, metavar="FILE", help="The object; - reads it from standard input.")
     argument = click.argument("positional_file", type=path, required=False, metavar="[FILE]", is_eager=True)
     return option(argument(command))
 
@@ -128,12 +140,13 @@ def disasm(file: Path) -> None:
 @_JSON
 def manifest(file: Path, as_json: bool) -> None:
     """Show what is in an object: its machine, arguments, sections and what the compiler wrote into it."""
-    found = load_object(file)
-    described = describe_manifest(found, file.stat().st_size)
+    data = read_bytes(file)
+    found = parse_object(data, file)
+    described = describe_manifest(found, len(data))
     if as_json:
         _print_json(described)
         return
-    click.echo(f"{file}: {byte_count(described['file_bytes'])}, for machine {found.machine.name}")
+    click.echo(f"{shown_name(file)}: {byte_count(described['file_bytes'])}, for machine {found.machine.name}")
     show_table(("section", "bytes"), list(described["sections"].items()))
     show_arguments(found)
     for key, value in sorted(found.manifest.items()):
@@ -189,7 +202,7 @@ def validate_command(file: Path, strict: bool) -> None:
     show_diagnostics(found)
     if any(diagnostic.severity == "error" for diagnostic in found):
         raise SystemExit(FINDINGS)
-    click.echo(f"{file}: sound")
+    click.echo(f"{shown_name(file)}: sound")
 
 
 @main.command(name="explain")
@@ -204,7 +217,7 @@ def explain_command(file: Path, as_json: bool) -> None:
     if as_json:
         _print_json(explanation.as_dict())
         return
-    name = found.manifest.get("kernel", file.name)
+    name = found.manifest.get("kernel", shown_name(Path(file.name)))
     click.echo(f"{name}, for machine {found.machine.name} ({found.machine.digest()})")
     show_arguments(found)
     used = [f"{queue} {count}" for queue, count in explanation.commands_per_queue.items() if count]
@@ -222,23 +235,33 @@ def _launch_options(command: Command) -> Command:
     options = (
         click.option("--inputs", type=click.Path(path_type=Path), help="An .npz file: arrays by argument name."),
         click.option("--arg", "typed", multiple=True, metavar="NAME=VALUE", help="x=f32[1024,64] (zeros) or n=1024."),
-        click.option("--grid", default="1", show_default=True, help="Program instances in x, y, z: 8 or 4,2,1."),
+        click.option("--grid", help="Programs in x, y, z: 8 or 4,2,1.  [default: 1, with a note]"),
     )
     for option in reversed(options):
         command = option(command)
     return command
 
 
+def _launch(found: LoomObject, inputs: Path | None, typed: Sequence[str], grid: str | None) -> Launch:
+    from loom_core.tools.arguments import parse_grid, prepare, read_arrays
+
+    sizes = parse_grid(grid or "1")
+    launch = prepare(found.abi, read_arrays(inputs) if inputs else {}, typed, sizes)
+    if grid is None:
+        click.echo("note: without --grid, 1 program runs", err=True)
+    return launch
+
+
 @main.command()
 @_object_file
 @_launch_options
 @click.option("--outputs", type=click.Path(path_type=Path), help="Write the buffers that were written as an .npz file.")
-def run(file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str, outputs: Path | None) -> None:
+def run(file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, outputs: Path | None) -> None:
     """Run an object on the simulator."""
-    from loom_core.tools.arguments import parse_grid, prepare, read_arrays, write_arrays
+    from loom_core.tools.arguments import write_arrays
 
     found = load_object(file)
-    launch = prepare(found.abi, read_arrays(inputs) if inputs else {}, typed, parse_grid(grid))
+    launch = _launch(found, inputs, typed, grid)
     from loom_sim import load  # only now: it brings the JIT compiler
 
     load(found).run(launch.bindings, launch.registers)
@@ -258,14 +281,13 @@ def run(file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str, outp
 @click.option("--lines", "shown", default=12, show_default=True, help="Rows of the table of lines.")
 @_JSON
 def profile(
-    file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str, events: int, shown: int, as_json: bool
+    file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, events: int, shown: int, as_json: bool
 ) -> None:
     """Run an object under the cycle model: cycles of each engine, roofline, stalls."""
-    from loom_core.tools.arguments import parse_grid, prepare, read_arrays
     from loom_core.tools.profile import profile_of
 
     found = load_object(file)
-    launch = prepare(found.abi, read_arrays(inputs) if inputs else {}, typed, parse_grid(grid))
+    launch = _launch(found, inputs, typed, grid)
     from loom_sim import load  # only now: it brings the JIT compiler
 
     program = load(found)
@@ -295,9 +317,12 @@ def show_profile(result: Profile, shown: int) -> None:
         for limit in result.limits
     ]
     show_table(("limit", "amount", "rate", "cycles at least"), roofs)
-    reached = result.bound.cycles / whole
-    intensity = "" if result.intensity is None else f"; {result.intensity:.3g} matrix flops a byte of HBM traffic"
-    click.echo(f"bound by {result.bound.name}: the run is at {reached:.1%} of that limit{intensity}")
+    if result.intensity is not None:
+        click.echo(f"{result.intensity:.3g} matrix flops a byte of HBM traffic")
+    click.echo()
+    click.echo(result.verdict.text)
+    for advice in result.verdict.advice:
+        click.echo(f"  {advice}")
     click.echo()
     covered = "" if trace.events_total <= len(trace.events) else f" (first {len(trace.events)} of {trace.events_total})"
     lines = [(use.source, use.queue, use.what, use.commands, use.busy, use.waiting) for use in result.lines[:shown]]
@@ -305,6 +330,8 @@ def show_profile(result: Profile, shown: int) -> None:
         ("line", "queue", "command", "commands", "busy", "waiting"), lines, title=f"where the queues are{covered}:"
     )
 
+
+main.add_command(replay_command)
 
 if __name__ == "__main__":
     main()

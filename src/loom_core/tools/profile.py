@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 from loom_core.isa.commands import Queue
 from loom_core.isa.encoding import decode_at
 from loom_core.isa.machine import MachineConfig
+from loom_core.tools.console import byte_count
 
 if TYPE_CHECKING:
     from loom_sim import Program
     from loom_sim.trace import Trace
 
 _FLOPS_PER_CELL: Final = 2  # a multiply and an add
+_MOSTLY: Final = 0.5
+"""A limit that is reached to this part, or a queue that works for this part of the cycles, decides how long a run takes."""
+_WELL_FILLED: Final = 0.8
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,15 @@ class LineUse:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """Why the run takes its cycles: `kind` is "limit", "queue", "latency" or "nothing"; what could make it faster."""
+
+    kind: str
+    text: str
+    advice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Profile:
     """The profile of one run. `lines` covers the first `events_seen` of `events_total` queued commands."""
 
@@ -59,6 +72,16 @@ class Profile:
     def bound(self) -> Limit:
         """The limit that costs the most cycles."""
         return max(self.limits, key=lambda limit: limit.cycles)
+
+    @property
+    def reached(self) -> float:
+        """The part of that limit that the run is at, 0 to 1."""
+        return self.bound.cycles / self.trace.cycles if self.trace.cycles else 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """What decides the run's cycles."""
+        return verdict_of(self)
 
     @property
     def microseconds(self) -> float:
@@ -86,8 +109,9 @@ class Profile:
                 "flops_per_hbm_byte": self.intensity,
                 "limits": {limit.name: limit.cycles for limit in self.limits},
                 "bound": self.bound.name,
-                "reached": self.bound.cycles / trace.cycles if trace.cycles else 0.0,
+                "reached": self.reached,
             },
+            "verdict": asdict(self.verdict),
             "lines": [asdict(line) for line in self.lines],
             "events_seen": len(trace.events),
             "events_total": trace.events_total,
@@ -107,6 +131,80 @@ def limits_of(machine: MachineConfig, trace: Trace) -> tuple[Limit, ...]:
         Limit("HBM bandwidth", trace.hbm_bytes, "bytes", machine.hbm_bytes_per_cycle),
         Limit("matrix engine, fp32", trace.matrix_flops, "flops", flops),
         Limit("stream engine", trace.stream_operations, "operations", machine.sce_lanes),
+    )
+
+
+# ---- the verdict ----
+
+
+def verdict_of(profile: Profile) -> Verdict:
+    """A limit of the machine, one queue that always works, or else that the queues wait for each other."""
+    trace = profile.trace
+    if not trace.events_total:
+        return Verdict("nothing", "nothing to speed up: no engine was given a command")
+    bound, reached = profile.bound, profile.reached
+    if reached >= _MOSTLY:
+        return Verdict("limit", f"bound by {bound.name}: the run is at {reached:.1%} of that limit")
+    nearest = f"the nearest limit, {bound.name}, is reached to {reached:.1%}"
+    name = max(trace.queues, key=lambda queue: trace.queues[queue].busy)
+    busy = trace.busy_fraction(name)
+    advice = _advice(profile, name if busy >= _MOSTLY else None)
+    if busy >= _MOSTLY:
+        return Verdict("queue", f"bound by queue {name}, which works {busy:.0%} of the time; {nearest}", advice)
+    text = f"bound by latency: no queue works more than {busy:.0%} of the time, and {nearest};"
+    return Verdict("latency", f"{text} commands wait for the results of others", advice)
+
+
+def _advice(profile: Profile, busy_queue: str | None) -> tuple[str, ...]:
+    """What to change; of one queue if that is what the run takes its time with, else of all."""
+    if busy_queue == "ACP":
+        return ("the command processor cannot issue faster: use larger blocks, so that a command does more",)
+    checks = {"DMA": _about_transfers(profile), "MXU": _about_matmuls(profile), "SCE": _about_programs(profile)}
+    found = [text for queue, text in checks.items() if text and (busy_queue is None or busy_queue.startswith(queue))]
+    if busy_queue is None:
+        found.append("give each program more work: larger blocks, or a loop over blocks inside of it, whose loads overlap")
+    return tuple(found)
+
+
+def _about_transfers(profile: Profile) -> str:
+    machine, trace = profile.machine, profile.trace
+    commands = sum(use.commands for name, use in trace.queues.items() if name.startswith("DMA"))
+    if not commands or not trace.hbm_bytes:
+        return ""
+    # Below this a transfer takes longer to arrive than to move.
+    worth = machine.hbm_latency * machine.hbm_bytes_per_cycle
+    mean = round(trace.hbm_bytes / commands)
+    if mean >= worth:
+        return ""
+    return (
+        f"move more bytes in a transfer: one carries {byte_count(mean)} on average, and HBM delivers "
+        f"{byte_count(worth)} in the {machine.hbm_latency} cycles that the first byte takes"
+    )
+
+
+def _about_matmuls(profile: Profile) -> str:
+    machine, trace = profile.machine, profile.trace
+    busy = trace.queues["MXU"].busy
+    if not trace.matrix_flops or not busy:
+        return ""
+    flops = _FLOPS_PER_CELL * machine.mxu_rows * machine.mxu_cols / machine.mxu_fp32_divisor
+    filled = trace.matrix_flops / (busy * flops)
+    if filled >= _WELL_FILLED:
+        return ""
+    return (
+        f"fill the matrix array: while it works it is at {filled:.0%} of its rate; a dot of n and k that are multiples "
+        f"of {machine.mxu_cols} and {machine.mxu_rows} uses all of its {machine.mxu_rows} x {machine.mxu_cols} cells"
+    )
+
+
+def _about_programs(profile: Profile) -> str:
+    machine, use = profile.machine, profile.trace.queues["SCE"]
+    startup = use.commands * machine.sce_startup_cycles
+    if not use.busy or startup < (1 - _WELL_FILLED) * use.busy:
+        return ""
+    return (
+        f"work on larger tiles: {startup / use.busy:.0%} of the stream engine's cycles are the "
+        f"{machine.sce_startup_cycles} that each of its {use.commands} programs takes to start"
     )
 
 

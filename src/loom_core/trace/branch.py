@@ -10,8 +10,9 @@ from loom_core.ir.block import Block
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops.control import If, Yield
+from loom_core.ops.elementwise import Select
 from loom_core.trace.context import NOT_STATIC, Trace
-from loom_core.trace.errors import BranchTypesDiffer, StaticChanges
+from loom_core.trace.errors import BranchTypesDiffer, StaticChanges, UnsupportedControl
 from loom_core.trace.rewrite import RESULT
 from loom_core.trace.values import (
     Mismatch,
@@ -96,6 +97,8 @@ class Branch:
         )
 
     def _build(self, joined: list[Any]) -> tuple[Any, ...]:
+        if self.trace.selects:
+            return self._build_selects(joined)
         yields: tuple[list[Value], list[Value]] = ([], [])
         types: list[TileType] = []
         for item in joined:
@@ -116,6 +119,27 @@ class Branch:
             if isinstance(value, Traced) and name.isidentifier():
                 value.suggest_name(name)
         return after
+
+
+    def _build_selects(self, joined: list[Any]) -> tuple[Any, ...]:
+        """Run both branches and select, in code that is applied element by element."""
+        for block in self.blocks:
+            for op in block.operations:
+                if not op.pure:
+                    what = f"{op.name} under a condition in a function that is applied element by element"
+                    raise UnsupportedControl(op.location, what=what, hint="do it outside, with a mask")
+                self.trace.builder.block.append(op)
+        create = self.trace.builder.create
+        after = []
+        for item in joined:
+            if not isinstance(item, _Joined):
+                after.append(item)
+                continue
+            pairs = zip(item.values(0), item.values(1), strict=True)
+            after.append(
+                item.after(create(Select, self.condition, a, b, location=self.location) for a, b in pairs)
+            )
+        return tuple(after)
 
 
 class _Joined:

@@ -16,6 +16,7 @@ from loom_core.ir.block import Block, Function
 from loom_core.ir.builder import Builder
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
+from loom_core.ops.formats import round_float
 from loom_core.ops.shape import Constant
 from loom_core.trace.errors import OutsideKernel, TooDeep
 from loom_core.trace.names import Watch
@@ -117,7 +118,8 @@ class Trace:
     """One run of a rewritten kernel.
 
     `function` receives the operations. `watches` are the outside values that the kernel has read. `calls` holds the
-    active calls, the kernel's first.
+    active calls, the kernel's first. `selects` says whether run-time branches become selects (see `elementwise`),
+    `assertions` whether assertions about run-time values are checked.
     """
 
     def __init__(self, function: Function, frontend: Frontend) -> None:
@@ -127,6 +129,9 @@ class Trace:
         self.watches: list[Watch] = []
         self.calls: list[Activation] = []
         self._blocks: list[Block] = []
+        self._trials = 0
+        self.selects = 0
+        self.assertions = False
         self._constants: list[dict[tuple[TileType, str, Any], Value]] = [{}]
 
     def location(self) -> Location:
@@ -163,21 +168,49 @@ class Trace:
         finally:
             self.leave()
 
-    def enter(self, block: Block) -> None:
-        """Begin to build in a nested block; `leave` ends it."""
+    def enter(self, block: Block, *, trial: bool = False) -> None:
+        """Begin to build in a nested block; `leave` ends it. A trial only puts off where its operations belong."""
+        self._trials += trial
         self._blocks.append(self.builder.block)
         self.builder.block = block
         self._constants.append({})
 
     def leave(self) -> None:
         """End the block that `enter` began."""
-        self.builder.block = self._blocks.pop()
         self._constants.pop()
+        self.builder.block = self._blocks.pop()
+
+    def end_trial(self, keep: bool) -> None:
+        """End a trial; with `keep` its operations move to the end of the enclosing block, otherwise they are gone."""
+        self._trials -= 1
+        inner = self.builder.block
+        constants = self._constants.pop()
+        self.builder.block = self._blocks.pop()
+        if keep:
+            for op in inner.operations:
+                self.builder.block.append(op)
+            self._constants[-1].update(constants)
+        else:
+            for op in reversed(inner.operations):
+                op.drop_operands()
+
+    @contextmanager
+    def elementwise(self, block: Block) -> Iterator[Block]:
+        """Build scalar code that stands on its own and is applied element by element: branches in it become selects."""
+        saved = self._constants
+        self._constants = []
+        self.selects += 1
+        try:
+            with self.region(block):
+                yield block
+        finally:
+            self.selects -= 1
+            self._constants = saved
 
     @property
     def depth(self) -> int:
         """How many run-time loops and branches enclose the present position."""
-        return len(self._blocks)
+        return len(self._blocks) - self._trials
 
     def constant(self, type: TileType, value: bool | int | float) -> Value:
         """A constant of `type`, `value` rounded to its dtype; one per value and enclosing block."""
@@ -204,8 +237,7 @@ def round_constant(dtype: DType, value: bool | int | float) -> bool | int | floa
         return float(value)
     import numpy as np
 
-    with np.errstate(over="ignore"):
-        return float(dtype.numpy.type(float(value)))
+    return float(round_float(np.asarray(value, np.float64), dtype))
 
 
 def caller() -> Location:

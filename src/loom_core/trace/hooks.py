@@ -21,9 +21,10 @@ from loom_core.trace.errors import (
     UndefinedName,
     UnknownName,
 )
-from loom_core.trace.loop import Loop, WhileLoop, static_iterator
+from loom_core.trace.loop import Loop, static_iterator
 from loom_core.trace.names import Watch
 from loom_core.trace.values import UNDEFINED, Traced, Unset, is_number, map_leaves
+from loom_core.trace.while_loop import WhileLoop
 
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "Eq": operator.eq,
@@ -160,11 +161,13 @@ class Hooks:
     def branch(self, test: Any, names: tuple[str, ...], state: tuple[Any, ...], tail: bool) -> Branch:
         return Branch(self.trace, test, names, state, tail)
 
-    def loop(self, iterable: Any, names: tuple[str, ...], state: tuple[Any, ...], targets: tuple[str, ...]) -> Loop:
-        return Loop(self.trace, iterable, names, state, targets)
+    def loop(
+        self, iterable: Any, names: tuple[str, ...], state: tuple[Any, ...], targets: tuple[str, ...], breaks: bool
+    ) -> Loop:
+        return Loop(self.trace, iterable, names, state, targets, breaks)
 
-    def while_loop(self, names: tuple[str, ...], state: tuple[Any, ...]) -> WhileLoop:
-        return WhileLoop(self.trace, names, state)
+    def while_loop(self, names: tuple[str, ...], state: tuple[Any, ...], breaks: bool) -> WhileLoop:
+        return WhileLoop(self.trace, names, state, breaks)
 
 
 def unset_error(unset: Unset, name: str, location: Location) -> Exception:

@@ -8,7 +8,7 @@
                                B
                            x, = $c1.join((x,))
 
-    for i in it: A         $l1 = $.loop(it, ("x", "i"), (x, i), ("i",))
+    for i in it: A         $l1 = $.loop(it, ("x", "i"), (x, i), ("i",), False)
                            for $i1 in $l1:
                                x, i = $l1.state
                                i = $i1
@@ -16,13 +16,17 @@
                                $l1.state = (x, i)
                            x, i = $l1.finish()
 
-    while test: A          $l1 = $.while_loop(("x",), (x,))
+    while test: A          $l1 = $.while_loop(("x",), (x,), False)
                            while $l1.more():
                                x, = $l1.state
-                               if $l1.holds(test):
+                               if $l1.holds(test, (x,)):
+                                   x, = $l1.state
                                    A
-                                   $l1.state = (x,)
+                                   $l1.advance((x,))
                            x, = $l1.finish()
+
+    break                  $b1 = True
+                           ($b1 is the last name of its loop, which is told so, and False before)
 
     x = e                  x = $.assign(e, "x")
     a and b                $.and_(a, lambda: b)
@@ -163,7 +167,7 @@ class _Rewriter:
         return [_at(_assign([RESULT], value), node)]
 
     def stmt_Break(self, node: ast.Break) -> list[ast.stmt]:
-        return [_at(ast.Expr(_method(self.loops[-1], "stop")), node)]
+        return [_at(_assign([self.loops[-1]], _constant(True)), node)]
 
     def stmt_Continue(self, node: ast.Continue) -> list[ast.stmt]:
         # It stands at the end of the loop's body: nothing is left to skip.
@@ -215,6 +219,8 @@ class _Rewriter:
         test = self.expr(node.test)
         tail = may_exit(node, (ast.Return,))
         names = assigned_names([*node.body, *node.orelse])
+        if self.loops and may_exit(node, (ast.Break,)):
+            names.append(self.loops[-1])
         if tail:
             names.insert(0, RESULT)
         self.controlled.update(dict.fromkeys(n for n in names if n != RESULT))
@@ -234,17 +240,24 @@ class _Rewriter:
         statements.append(_update(names, _method(branch, "join", _tuple(names))))
         return [_at(statement, node.test) for statement in statements]
 
+    def _loop_names(self, names: list[str], body: list[ast.stmt]) -> tuple[list[str], bool]:
+        """The names of a loop, ending in its flag where it may be left by a `break`."""
+        breaks = any(may_exit(statement, (ast.Break,)) for statement in body)
+        flag = self.fresh("b")
+        self.loops.append(flag)
+        return ([*names, flag] if breaks else names), breaks
+
     def stmt_For(self, node: ast.For) -> list[ast.stmt]:
         iterable = self.expr(node.iter)
         targets = assigned_names([node.target])
-        names = [*(n for n in assigned_names(node.body) if n not in targets), *targets]
-        self.controlled.update(dict.fromkeys(names))
+        own = [*(n for n in assigned_names(node.body) if n not in targets), *targets]
+        names, breaks = self._loop_names(own, node.body)
+        self.controlled.update(dict.fromkeys(own))
         loop, item = self.fresh("l"), self.fresh("i")
         before = set(self.definite)
         self.define([node.target])
-        self.loops.append(loop)
         body = self.block(node.body)
-        self.loops.pop()
+        flag = self.loops.pop()
         self.definite = before
         state = _attribute(loop, "state", ast.Load())
         inside = [
@@ -253,34 +266,39 @@ class _Rewriter:
             *body,
             ast.Assign([_attribute(loop, "state", ast.Store())], _tuple(names)),
         ]
+        begin = _hook("loop", iterable, _names(names), _tuple(names), _names(targets), _constant(breaks))
         statements = [
-            _assign([loop], _hook("loop", iterable, _names(names), _tuple(names), _names(targets))),
+            _assign([flag], _constant(False)),
+            _assign([loop], begin),
             ast.For(_store(item), _load(loop), inside, []),
             _update(names, _method(loop, "finish")),
         ]
-        return [_at(statement, node.iter) for statement in statements]
+        return [_at(statement, node.iter) for statement in statements[not breaks :]]
 
     def stmt_While(self, node: ast.While) -> list[ast.stmt]:
-        names = assigned_names([node.test, *node.body])
-        self.controlled.update(dict.fromkeys(names))
+        own = assigned_names([node.test, *node.body])
+        names, breaks = self._loop_names(own, node.body)
+        self.controlled.update(dict.fromkeys(own))
         loop = self.fresh("l")
         before = set(self.definite)
         test = self.expr(node.test)
-        self.loops.append(loop)
         body = self.block(node.body)
-        self.loops.pop()
+        flag = self.loops.pop()
         self.definite = before
-        save = ast.Assign([_attribute(loop, "state", ast.Store())], _tuple(names))
+        fresh = _update(names, _attribute(loop, "state", ast.Load()))
+        again = _update(names, _attribute(loop, "state", ast.Load()))
+        advance = ast.Expr(_method(loop, "advance", _tuple(names)))
         inside: list[ast.stmt] = [
-            _update(names, _attribute(loop, "state", ast.Load())),
-            ast.If(_method(loop, "holds", test), [*body, save], []),
+            fresh,
+            ast.If(_method(loop, "holds", test, _tuple(names)), [again, *body, advance], []),
         ]
         statements = [
-            _assign([loop], _hook("while_loop", _names(names), _tuple(names))),
+            _assign([flag], _constant(False)),
+            _assign([loop], _hook("while_loop", _names(names), _tuple(names), _constant(breaks))),
             ast.While(_method(loop, "more"), inside, []),
             _update(names, _method(loop, "finish")),
         ]
-        return [_at(statement, node.test) for statement in statements]
+        return [_at(statement, node.test) for statement in statements[not breaks :]]
 
     # -- expressions -------------------------------------------------------------------------------------------------
 

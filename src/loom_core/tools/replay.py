@@ -1,0 +1,186 @@
+"""`loomc replay`: recorded launches run again, and their results compared with the recorded ones (docs/replay.md)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+
+from loom_core.base.diagnostics import InternalError, LoomError, render
+from loom_core.base.knobs import knobs
+from loom_core.base.location import Location
+from loom_core.tools.comparison import Comparison, compare_launch
+from loom_core.tools.diagnostics import BadRecording, NoRecordings
+from loom_core.tools.recording import Memory, Recording, ScalarArgument, TensorArgument, read_recording
+
+Verdict = Literal["passed", "failed", "refused"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one folder. `code` is that of a refusal or error; `comparison` where the launch ran."""
+
+    folder: Path
+    verdict: Verdict
+    text: str
+    code: str = ""
+    details: str = ""
+    comparison: Comparison | None = None
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For --json."""
+        worst = None if self.comparison is None else self.comparison.worst_ulp
+        return {
+            "folder": str(self.folder),
+            "verdict": self.verdict,
+            "text": self.text,
+            "code": self.code,
+            "max_ulp": worst,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def find_folders(roots: Sequence[Path]) -> list[Path]:
+    """Folders that hold a recording: each root itself, or those directly inside it."""
+    found: list[Path] = []
+    for root in roots:
+        if (root / "meta.json").is_file():
+            found.append(root)
+        elif root.is_dir():
+            found += sorted(path.parent for path in root.glob("*/meta.json"))
+    return found
+
+
+def replay(folder: Path, *, interpret: bool = False) -> Result:
+    """Replay one folder from its source. Never raises for what the kernel or the recording does."""
+    start = time.perf_counter()
+    try:
+        recording = read_recording(folder)
+        result = _run(recording, interpret)
+    except InternalError as error:
+        result = _stopped(folder, "failed", error)
+    except LoomError as error:
+        result = _stopped(folder, "refused", error)
+    except Exception as error:
+        # A defect in one replay must not hide the others; it counts as a failure and is shown whole.
+        details = f"{type(error).__name__}: {error}"
+        result = Result(folder, "failed", f"internal error: {details}", InternalError.code, details)
+    return Result(**{**vars(result), "seconds": time.perf_counter() - start})
+
+
+def _stopped(folder: Path, verdict: Verdict, error: LoomError) -> Result:
+    first = error.diagnostics[0]
+    place = f" (line {first.location.line})" if first.location.known else ""
+    text = f"{first.code} {first.message}{place}"
+    return Result(folder, verdict, text, first.code, "\n".join(render(d) for d in error.diagnostics))
+
+
+def _run(recording: Recording, interpret: bool) -> Result:
+    from ltl.jit import JitFunction
+    from ltl.source import load_source
+
+    namespace = load_source(recording.source.read_text(encoding="utf-8"), str(recording.source), every=True)
+    kernel = namespace.get(recording.name)
+    if not isinstance(kernel, JitFunction):
+        where = Location(str(recording.source))
+        raise BadRecording(where, reason=f"kernel.py has no function {recording.name}")
+    _add_known_helpers(kernel, namespace)
+    memory = Memory(recording)
+    arguments = [_argument(memory, argument) for argument in recording.arguments]
+    with knobs.override(interpret=interpret):
+        kernel[recording.grid](*arguments)
+    comparison = compare_launch(recording, memory, lambda: _bounds(recording, kernel, arguments))
+    return _judged(recording, comparison)
+
+
+def _argument(memory: Memory, argument: TensorArgument | ScalarArgument) -> Any:
+    if isinstance(argument, ScalarArgument):
+        return argument.value
+    if argument.block_shape is None:
+        return memory.array(argument)
+    from ltl.host_descriptor import TensorDescriptor
+
+    return TensorDescriptor(memory.array(argument), argument.shape, argument.strides, argument.block_shape)
+
+
+def _bounds(recording: Recording, kernel: Any, arguments: Sequence[Any]) -> Any:
+    """The errors that the recorded launch may have made, from a second run on the recorded arguments."""
+    from loom_core.tools.error_bounds import bounds_of_launch
+
+    return bounds_of_launch(recording, kernel, arguments)
+
+
+def _judged(recording: Recording, comparison: Comparison) -> Result:
+    verdict: Verdict = "passed" if comparison.right else "failed"
+    return Result(recording.folder, verdict, comparison.text, comparison=comparison)
+
+
+# Inductor names the combine function of a scan or reduction after the operation; recordings do not hold its source.
+_HELPER_PREFIX: Final = "_triton_helper_fn_"
+
+
+def _add_known_helpers(kernel: Any, namespace: dict[str, Any]) -> None:
+    """Give functions that Inductor generates by a fixed pattern, `_triton_helper_fn_add0(a, b)` and its kin, a body."""
+    import ltl
+
+    known = {"add": ltl.add, "mul": ltl.mul, "maximum": ltl.maximum, "minimum": ltl.minimum}
+    for name in kernel.traced.rewritten.free_names:
+        if name.startswith(_HELPER_PREFIX) and name not in namespace:
+            operation = name.removeprefix(_HELPER_PREFIX).rstrip("0123456789")
+            if operation in known:
+                namespace[name] = known[operation]
+
+
+def replay_all(folders: Sequence[Path], *, interpret: bool) -> Iterator[Result]:
+    """Replay folders one after another."""
+    for folder in folders:
+        yield replay(folder, interpret=interpret)
+
+
+@click.command(name="replay")
+@click.argument("roots", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="DIR...")
+@click.option(
+    "--from", "form", type=click.Choice(["source"]), default="source", show_default=True,
+    help="What to replay: the Triton source.",
+)  # fmt: skip
+@click.option("--interpret", is_flag=True, help="Run by the reference meaning of the IR instead of compiling.")
+@click.option("--verbose", "-v", is_flag=True, help="Show whole diagnostics.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def replay_command(roots: tuple[Path, ...], form: str, interpret: bool, verbose: bool, as_json: bool) -> None:
+    """Run recorded launches again and compare the results with the recorded ones.
+
+    DIR is a recorded launch, or a folder of such. Leaves with 1 if any launch gives wrong results.
+    """
+    folders = find_folders(roots)
+    if not folders:
+        raise NoRecordings(folders=", ".join(map(str, roots)))
+    results: list[Result] = []
+    width = max(len(folder.name) for folder in folders)
+    for number, result in enumerate(replay_all(folders, interpret=interpret), 1):
+        results.append(result)
+        if not as_json:
+            click.echo(f"{result.verdict:7}  {result.folder.name.ljust(width)}  {result.text}")
+            if verbose and result.details:
+                click.echo(result.details)
+        _show_progress(number, len(folders))
+    counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in ("passed", "failed", "refused")}
+    if as_json:
+        click.echo(json.dumps({"results": [result.as_dict() for result in results], **counts}, indent=2))
+    else:
+        click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    if counts["failed"]:
+        raise SystemExit(1)
+
+
+def _show_progress(done: int, total: int) -> None:
+    """A line that counts, where someone watches."""
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        click.echo(f"\r{done}/{total}{end}", err=True, nl=False)

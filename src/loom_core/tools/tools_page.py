@@ -1,0 +1,201 @@
+"""docs/tools.md: how to look at a kernel, with the output that the tools give for one."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final
+
+from click.testing import CliRunner
+
+from loom_core.base.knobs import knobs
+from loom_core.objfile import LoomObject, write_object
+from loom_core.tools.loomc import main
+
+_KERNEL: Final = """\
+def add(x, y, out, n, BLOCK: ltl.constexpr):
+    at = ltl.program_id(0) * BLOCK + ltl.arange(0, BLOCK)
+    total = ltl.load(x + at, mask=at < n) + ltl.load(y + at, mask=at < n)
+    ltl.store(out + at, total, mask=at < n)
+"""
+_ARGUMENTS: Final = '--arg "x=f32[10000]" --arg "y=f32[10000]" --arg "out=f32[10000]" --arg n=10000 --grid 10'
+
+_PAGE: Final = """\
+# Tools
+
+<!-- Written by `./run golden` from loom_core/tools/tools_page.py, which runs what is shown here. -->
+
+The kernel of this page:
+
+```python
+import numpy as np
+import loom
+import loom.triton.language as ltl
+
+@ltl.jit
+{kernel}
+x, y, out = (np.zeros(10_000, np.float32) for _ in range(3))
+```
+
+## From Python
+
+An object, without running it. Arguments are values, or texts for their types:
+
+```python
+compiled = add.compile(x, y, out, 10_000, BLOCK=1024)
+compiled = add.compile("*fp32", "*fp32", "*fp32", "i32", BLOCK=1024)
+compiled = add.compile(x, y, out, 10_000, BLOCK=1024, machine=loom.L1_MINI)
+
+with open("add.loom", "wb") as file:
+    file.write(loom.write_object(compiled))
+with open("add.loom", "rb") as file:
+    compiled = loom.read_object(file.read())
+```
+
+Cycles. The kernel runs as in a launch, and the cycle model says what it costs:
+
+```python
+trace = add.trace(x, y, out, 10_000, BLOCK=1024, grid=(10,))
+trace = add.profile[(10,)](x, y, out, 10_000, BLOCK=1024)      # the same
+trace.cycles, trace.busy_fraction("DMA0")                      # {cycles}, {busy}
+print(trace)                                                   # {trace}
+print(trace.table())                                           # a line for each queue
+trace.events                                                   # a NumPy record for each engine command
+```
+
+The Tile IR, as traced: `print(add.lower(x, y, out, 10_000, BLOCK=1024))`.
+
+Errors are `loom.LoomError`; their text has the code, your line and what to do. [diagnostics.md](diagnostics.md) lists
+the codes.
+
+## From the environment
+
+[knobs.md](knobs.md) has all of them. In Python: `with loom.knobs.override(debug=1): ...`.
+
+`LOOM_DEBUG=1 python add.py` shows launches, 2 also compilations, 3 the IR and the commands, 4 the IR after each pass:
+
+```
+loom: launch add(*f32, *f32, *f32, i32, 1024) over (10, 1, 1)
+```
+
+`LOOM_DUMP_DIR=dump python add.py` writes down each kernel that the run compiles:
+
+```
+{dumped}
+```
+
+Each `.ir` is the program after a pass that changed it, `.asm` the commands, `.loom` the object. With either of these
+set, kernels are compiled anew even if the disk cache has them.
+
+`LOOM_INTERPRET=1 python add.py` runs kernels by the NumPy meaning of each operation: slow, the same bits, and good for
+finding out whether the compiler is at fault. It also runs operations that are not compiled yet.
+
+## loomc
+
+`loomc` is installed with the package; `./run` puts it at `.venv/bin/loomc`. `-` in place of the file reads standard
+input. It leaves with 0, with 1 if something is wrong with the object or its run, with 2 for bad usage.
+
+### What is in it
+
+```
+{manifest}
+```
+
+```
+{explain}
+```
+
+```
+{disasm}
+```
+
+```
+{validate}
+```
+
+### Running it
+
+`--arg` gives zeroed arrays by type and shape, and numbers. The brackets are quoted because shells give them a meaning.
+`--inputs in.npz` takes arrays by argument name (`numpy.savez("in.npz", x=x, y=y, ...)`), `--outputs out.npz` receives
+what was written. The grid is `--grid 10` or `--grid 4,2,1`.
+
+```
+{run}
+```
+
+A fault names the source line. Objects know files by name only, so run `loomc` where the source is to see the line:
+
+```
+{fault}
+```
+
+### What it costs
+
+```
+{profile}
+```
+
+*busy*: the queue works; *waits for a token*: it has a command whose inputs are not there; *empty*: it has none. A limit is
+what the work would take if nothing else cost anything. [performance.md](performance.md) says what to do about it.
+"""
+
+
+def tools_markdown() -> str:
+    """The page. Deterministic: the same text on every host."""
+    kernel = _kernel()
+    arguments = ("*fp32", "*fp32", "*fp32", "i32", 1024)
+    with tempfile.TemporaryDirectory() as folder, knobs.override(dump_dir=Path(folder), debug=0):
+        compiled = kernel.compile(*arguments)
+        dumped = sorted(path.name for path in Path(folder).iterdir())
+    shown = _commands(compiled)
+    trace = _trace(kernel)
+    return _PAGE.format(
+        kernel=_KERNEL,
+        cycles=trace.cycles,
+        busy=f"{trace.busy_fraction('DMA0'):.3f}",
+        trace=repr(trace),
+        dumped="\n".join(dumped),
+        **shown,
+    )
+
+
+def _kernel() -> Any:
+    import ltl
+
+    scope: dict[str, Any] = {"ltl": ltl}
+    exec(compile(_KERNEL, "add.py", "exec"), scope)
+    function = scope["add"]
+    assert isinstance(function, FunctionType)
+    return ltl.jit(function, source=_KERNEL)
+
+
+def _trace(kernel: Any) -> Any:
+    import numpy as np
+
+    x, y, out = (np.zeros(10_000, np.float32) for _ in range(3))
+    return kernel.trace(x, y, out, 10_000, BLOCK=1024, grid=(10,))
+
+
+def _commands(compiled: LoomObject) -> dict[str, str]:
+    """What loomc prints for the object, by the place in the page."""
+    commands = {
+        "manifest": "loomc manifest add.loom",
+        "explain": "loomc explain add.loom",
+        "disasm": "loomc disasm add.loom",
+        "validate": "loomc validate --strict add.loom",
+        "run": f"loomc run add.loom {_ARGUMENTS}",
+        "fault": f"loomc run add.loom {_ARGUMENTS.replace('n=10000', 'n=10001')}",
+        "profile": f"loomc profile add.loom {_ARGUMENTS}",
+    }
+    runner = CliRunner()
+    shown = {}
+    with runner.isolated_filesystem():
+        Path("add.loom").write_bytes(write_object(compiled))
+        for place, line in commands.items():
+            result = runner.invoke(main, shlex.split(line)[1:])
+            if result.exception is not None and not isinstance(result.exception, SystemExit):
+                raise result.exception
+            shown[place] = f"$ {line}\n{result.output}".rstrip()
+    return shown

@@ -79,7 +79,8 @@ def loomc_command() -> str:
         return "loomc"
     beside = shutil.which("loomc", path=str(Path(sys.executable).parent))
     if beside is None:
-        return f"{sys.executable} -m loom_core.tools.loomc"
+        python = f'"{sys.executable}"' if " " in sys.executable else sys.executable
+        return f"{python} -m loom_core.tools.loomc"
     path = Path(beside)
     root = BUILD.parent
     return str(path.relative_to(root) if path.is_relative_to(root) else path)

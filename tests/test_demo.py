@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_ENGINES = 15
@@ -20,12 +23,47 @@ def _demo(cache: Path) -> str:
     return ran.stdout
 
 
-def test_an_empty_cache_fills_with_few_engines(tmp_path: Path) -> None:
-    text = _demo(tmp_path)
+def _printed_commands(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.startswith("  ") and "loomc" in line]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What the demo prints, and the cache that it has filled."""
+    cache = tmp_path_factory.mktemp("cache")
+    return _demo(cache), cache
+
+
+def test_printed_commands_work(demo: tuple[str, Path]) -> None:
+    text, cache = demo
+    commands = _printed_commands(text)
+    assert sum(" profile " in command for command in commands) == 3
+    assert any(" explain " in command for command in commands)
+    environment = {**os.environ, "LOOM_CACHE_DIR": str(cache)}
+    for command in commands:
+        ran = subprocess.run(
+            shlex.split(command), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stderr == ""
+        if " profile " in command:
+            assert "bound by" in ran.stdout
+
+
+def test_the_readme_shows_commands_that_the_demo_prints(demo: tuple[str, Path]) -> None:
+    printed = {command.partition(" build/")[2] for command in _printed_commands(demo[0])}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = [line.partition(" build/")[2] for line in readme.splitlines() if line.startswith(".venv/bin/loomc")]
+    assert shown
+    assert set(shown) <= printed
+
+
+def test_an_empty_cache_fills_with_few_engines(demo: tuple[str, Path]) -> None:
+    text, cache = demo
     assert "softmax" in text and "wrong" not in text
-    engines = sorted(path.name.rsplit("-", 1)[0] for path in (tmp_path / "engines").glob("*.engine"))
+    engines = sorted(path.name.rsplit("-", 1)[0] for path in (cache / "engines").glob("*.engine"))
     assert len(engines) <= MOST_ENGINES, engines
-    objects = list((tmp_path / "objects").rglob("*.loom"))
-    _demo(tmp_path)
-    assert sorted(path.name.rsplit("-", 1)[0] for path in (tmp_path / "engines").glob("*.engine")) == engines
-    assert list((tmp_path / "objects").rglob("*.loom")) == objects
+    objects = list((cache / "objects").rglob("*.loom"))
+    _demo(cache)
+    assert sorted(path.name.rsplit("-", 1)[0] for path in (cache / "engines").glob("*.engine")) == engines
+    assert list((cache / "objects").rglob("*.loom")) == objects

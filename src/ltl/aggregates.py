@@ -51,24 +51,38 @@ def aggregate(cls: type) -> Any:
     for base in reversed(cls.__mro__[:-1]):
         annotations |= inspect.get_annotations(base)
     fields = list(annotations)
+    static = {name for name, annotation in annotations.items() if _is_constexpr(annotation)}
     made = type(
         cls.__name__,
         (namedtuple(cls.__name__, fields),),
         {
             **{name: _attribute(value) for name, value in vars(cls).items() if name not in _OWN and name not in fields},
+            **{name: _static_field(fields.index(name)) for name in static},
             **{name: getattr(cls, name) for name in _KEPT},
             "__slots__": (),
-            "__new__": _constructor(cls, fields),
+            "__new__": _constructor(cls, fields, static),
+            "static_fields": frozenset(static),
         },
     )
     return made
+
+
+def _is_constexpr(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return annotation.rsplit(".", 1)[-1].strip() == "constexpr"
+    return getattr(annotation, "__name__", "") == "constexpr"
+
+
+def _static_field(index: int) -> property:
+    """Static fields are held as constexprs, which loops and branches leave as they are."""
+    return property(lambda self: tuple.__getitem__(self, index).value)
 
 
 def _attribute(value: Any) -> Any:
     return Method(value) if getattr(value, "traceable", False) else value
 
 
-def _constructor(cls: type, fields: list[str]) -> Callable[..., Any]:
+def _constructor(cls: type, fields: list[str], static: set[str]) -> Callable[..., Any]:
     """`__new__`: the user's `__init__` fills a plain object, whose fields then make the instance."""
 
     def __new__(made: Any, *args: Any, **kwargs: Any) -> Any:
@@ -85,10 +99,16 @@ def _constructor(cls: type, fields: list[str]) -> Callable[..., Any]:
         missing = [name for name in fields if not hasattr(draft, name)]
         if missing:
             raise TypeError(f"{cls.__name__} has no value for {', '.join(missing)}")
-        values = [getattr(draft, name) for name in fields]
-        return made._make(value.value if isinstance(value, constexpr) else value for value in values)
+        return made._make(_held(getattr(draft, name), name in static) for name in fields)
 
     return __new__
+
+
+def _held(value: Any, static: bool) -> Any:
+    """A field's value as the instance holds it."""
+    if static:
+        return constexpr(getattr(value, "known", value))
+    return value.value if isinstance(value, constexpr) else value
 
 
 class _Draft:
@@ -97,7 +117,7 @@ class _Draft:
 
 def aggregate_replace(instance: Any, **fields: Any) -> Any:
     """A copy of an aggregate with other values of some fields."""
-    return instance._replace(**fields)
+    return instance._replace(**{name: _held(value, name in instance.static_fields) for name, value in fields.items()})
 
 
 __all__ = ["aggregate", "aggregate_replace"]

@@ -158,12 +158,22 @@ class JitFunction:
                 return found
             names, types = self._ir_parameters(specs)
             function, watches = trace_kernel(
-                self.traced, names, types, lambda tiles: fill_arguments(specs, tiles), assertions=key[1]
+                self.traced, names, types, lambda tiles: self._arguments(specs, tiles), assertions=key[1]
             )
             made = Variant(specs, function, watches, machine or self.machine or L1, self.traced.name)
             if machine is None:
                 self._variants[key] = made
             return made
+
+    def _arguments(self, specs: tuple[Spec, ...], tiles: list[Any]) -> list[Any]:
+        """The arguments of the Python function; a number that is specialised on (1) is a scalar of known value."""
+        from ltl.semantic import lift
+
+        values = fill_arguments(specs, tiles)
+        return [
+            lift(value) if type(value) is int and not parameter.static else value
+            for parameter, value in zip(self.parameters, values, strict=True)
+        ]
 
     def _ir_parameters(self, specs: Sequence[Spec]) -> tuple[list[str], list[Any]]:
         leaves = [leaf for p, spec in zip(self.parameters, specs, strict=True) for leaf in runtime_leaves(p.name, spec)]

@@ -136,12 +136,26 @@ def import_name(
         return builtins.__import__(name, globals, locals, fromlist or (), level)
     if fromlist:
         return module(name)
-    top = name.split(".", 1)[0]
+    top, *inner = name.split(".")
     if top == "triton":
         module(name)
         return module(top)
-    # `import torch._inductor.runtime.triton_helpers` binds torch itself.
-    return builtins.__import__(top)
+    return _Path(top, inner, name)
+
+
+class _Path(ModuleType):
+    """What `import torch._inductor.runtime.triton_helpers` binds: torch, along whose path stands the stand-in."""
+
+    def __init__(self, name: str, inner: Sequence[str], target: str) -> None:
+        super().__init__(name)
+        self._inner = tuple(inner)
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._inner[0]:
+            rest = self._inner[1:]
+            return _Path(f"{self.__name__}.{name}", rest, self._target) if rest else module(self._target)
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 def names_for_kernels() -> dict[str, Any]:

@@ -133,7 +133,7 @@ def _permute(value: tensor, dims: tuple[Any, ...], function: str) -> tensor:
 
 
 def getitem(value: tensor, index: Any) -> tensor:
-    """x[:, None] and the like: `:` keeps a dimension, None inserts one of size 1."""
+    """x[:, None] and the like: `:` keeps a dimension, None inserts one of size 1; further dimensions are kept."""
     items = index if isinstance(index, tuple) else (index,)
     kept = 0
     places = []
@@ -145,8 +145,8 @@ def getitem(value: tensor, index: Any) -> tensor:
             kept += 1
         else:
             fail(WrongIndex, index=item if not isinstance(item, slice) else "a slice with bounds")
-    if kept != len(value.shape) and value.shape:
-        fail(WrongRank, function="indexing", expected=f"{len(value.shape)} `:`", given=str(kept))
+    if kept > len(value.shape) and value.shape:
+        fail(WrongRank, function="indexing", expected=f"at most {len(value.shape)} `:`", given=str(kept))
     for place in places:
         value = _insert(value, place)
     return value

@@ -18,10 +18,6 @@ from loom_core.ir.block import Function
 from tests.codegen.execution import Argument, Launch, Place
 
 
-_POINTERS = {"float32": "*fp32", "int32": "*i32"}
-_SCALARS = {int: "i32", float: "fp32"}
-
-
 @dataclass(frozen=True)
 class Example:
     """A kernel, its arguments (arrays and numbers, in order), its grid, and its compile-time values."""
@@ -33,7 +29,7 @@ class Example:
 
     def function(self) -> Function:
         """Traced for any values of its arguments: by value, a 1 would become part of the kernel."""
-        types = [_POINTERS[given.dtype.name] if isinstance(given, np.ndarray) else _SCALARS[type(given)] for given in self.arguments]
+        types = [_type_of(given) for given in self.arguments]
         return self.kernel.lower(*types, **self.blocks)  # type: ignore[no-any-return]
 
     def launch(self) -> Launch:
@@ -43,6 +39,12 @@ class Example:
             Place(next(places), 0) if isinstance(given, np.ndarray) else given for given in self.arguments
         ]
         return Launch(tuple(array.reshape(-1).view(np.uint8) for array in arrays), tuple(arguments), self.grid)
+
+
+def _type_of(given: Any) -> str:
+    if isinstance(given, np.ndarray):
+        return {"float32": "*fp32", "int32": "*i32"}[given.dtype.name]
+    return "i32" if isinstance(given, int) else "fp32"
 
 
 def _floats(*shape: int) -> np.ndarray:

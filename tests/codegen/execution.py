@@ -120,8 +120,8 @@ def faults(function: Function, launch: Launch, machine: MachineConfig = L1_MINI,
     with knobs.override(verify="each"):
         lowered = run_passes(clone_function(function))
         obj = compiled(function, machine, **options)
-    found = [f"passes: {differing}" for differing in [differing_bytes(want, by_reference(lowered, launch))] if differing]
-    found += [f"simulator: {differing}" for differing in [differing_bytes(want, by_simulator(obj, launch))] if differing]
+    results = {"passes": by_reference(lowered, launch), "simulator": by_simulator(obj, launch)}
+    found = [f"{name}: {bad}" for name, got in results.items() if (bad := differing_bytes(want, got))]
     memories = launch.fresh()
     commands = expand(obj, bindings_of(launch, memories), registers_of(obj, launch))
     found += [f"race: {earlier} and {later}" for earlier, later in races(commands, one_memory)]

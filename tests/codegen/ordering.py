@@ -14,6 +14,7 @@ Two commands that touch the same bytes, one of them writing, must be ordered by 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ class Range:
     layout: str = PLAIN
 
     def meets(self, other: Range, one_memory: bool) -> bool:
-        """Whether both touch the same bytes, one of them writing. With `one_memory` all device memory may be the same."""
+        """Whether both touch the same bytes, one of them writing; with `one_memory` buffers may be the same memory."""
         if not (self.write or other.write):
             return False
         if one_memory and self.space != SPACE_SRAM != other.space:
@@ -234,7 +235,7 @@ class _Processor:
         self.obj = obj
         self.commands = decode_at(obj.commands)
         words = list(self.commands)
-        self.following = dict(zip(words, words[1:], strict=False))
+        self.following = dict(itertools.pairwise(words))
         self.registers = [0] * obj.machine.acp_registers
         for number, value in registers.items():
             self.registers[number] = _wrap(value)

@@ -27,7 +27,7 @@ FILE: Final = "sketch.py"
 class Sketch:
     """A kernel with an f32 input `x`, an i32 input `xi`, outputs `out` and `outi`, and scalars n (i32) and s (f32).
 
-    Values are loaded from and stored to places of their own, one after another. Every operation is on a line of its own.
+    Values are loaded from and stored to places of their own, one after another. Every operation is on its own line.
     """
 
     def __init__(self, n: int = 3, s: float = 1.5, grid: tuple[int, int, int] = (1, 1, 1)) -> None:

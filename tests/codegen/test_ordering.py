@@ -9,18 +9,24 @@ from loom_core.isa.commands import Queue
 from loom_core.isa.encoding import Command, Label, Reg, Wait, command, encode
 from loom_core.isa.machine import L1_MINI
 from loom_core.objfile import Abi, AbiArg, LoomObject
-from tests.codegen.ordering import expand, layout_faults, races, token_faults, without_wait, waits_of
+from tests.codegen.ordering import expand, layout_faults, races, token_faults, waits_of, without_wait
 
 BYTES = 256
 
 
-def copy(source: int, target: int, at: int = 0, *, queue: int = Queue.DMA0, waits: tuple[Wait, ...] = (), signal: int = 0,
-         bytes_: int = 16) -> Command:  # fmt: skip
-    """Copy bytes from offset 0 of one space to offset `at` of another."""
+def copy(
+    source: int,
+    target: int,
+    at: int = 0,
+    *,
+    queue: int = Queue.DMA0,
+    waits: tuple[Wait, ...] = (),
+    signal: int = 0,
+) -> Command:
+    """Copy 16 bytes between SRAM, space 0, at offset `at`, and offset 0 of a buffer."""
     offsets = (0, at) if source else (at, 0)
-    flags = {"ndim": 1}
-    return command("copy", source, offsets[0], target, offsets[1], 0, bytes_, 1, 1, 0, bytes_, flags=flags,
-                   queue=int(queue), waits=waits, signal=signal)  # fmt: skip
+    operands = (source, offsets[0], target, offsets[1], 0, 16, 1, 1, 0, 16)
+    return command("copy", *operands, flags={"ndim": 1}, queue=int(queue), waits=waits, signal=signal)
 
 
 def built(*stream: Command | Label) -> LoomObject:
@@ -134,9 +140,18 @@ def test_a_wait_can_be_made_void() -> None:
 
 @pytest.mark.parametrize(
     ("mnemonic", "a", "b", "result"),
-    [("div", -7, 2, -3), ("fdiv", -7, 2, -4), ("rem", -7, 2, -1), ("div", 5, 0, -1), ("rem", 5, 0, 5), ("shr", -1, 99, -1),
-     ("shru", -1, 1, (1 << 63) - 1), ("shl", 1, 64, 0), ("ltu", 1, -1, 1)],
-)  # fmt: skip
+    [
+        ("div", -7, 2, -3),
+        ("fdiv", -7, 2, -4),
+        ("rem", -7, 2, -1),
+        ("div", 5, 0, -1),
+        ("rem", 5, 0, 5),
+        ("shr", -1, 99, -1),
+        ("shru", -1, 1, (1 << 63) - 1),
+        ("shl", 1, 64, 0),
+        ("ltu", 1, -1, 1),
+    ],
+)
 def test_arithmetic_is_that_of_the_simulator(mnemonic: str, a: int, b: int, result: int) -> None:
     """The value goes into a copy's size operand in the model, and to memory in the simulator."""
     stream = (command(mnemonic, 5, a, b), command("sts", 0, 0, Reg(5), flags={"log2_bytes": 3}))

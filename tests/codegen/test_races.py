@@ -12,8 +12,8 @@ from tests.codegen.ordering import Issued, expand, races, waits_of, without_wait
 from tests.codegen.random_kernels import KernelMaker, random_launch
 
 PREFETCH = ("all", "loops", "none")
-NEEDED_WAITS = 0.9
-"""Share of the waits without which a run must show a race; the others guard paths that this run does not take."""
+NEEDED_WAITS = 0.75
+"""Share of the waits without which a run must show a race; the others guard what this run does not do."""
 
 
 @pytest.mark.parametrize("assume_noalias", [True, False], ids=["distinct", "overlapping"])

@@ -202,3 +202,15 @@ def test_faults_are_those_of_a_run() -> None:
 
 def test_every_command_has_a_cost() -> None:
     assert {spec.opcode for spec in ALL_COMMANDS} == COST_FUNCTIONS.keys()
+
+
+def test_repr_is_one_short_line_without_events() -> None:
+    result = trace([read(1024), read(1024)])
+    assert repr(result) == "<Trace on plain: 152 cycles, DMA0 32%>"
+
+
+def test_queues_by_name() -> None:
+    result = trace([read(1024), read(1024)])
+    assert result.busy_fraction("dma0") == result.busy_fraction("DMA0")
+    with pytest.raises(ValueError, match=r"there is no queue 'GPU'; the queues are ACP, DMA0, .*SCE"):
+        result.busy_fraction("GPU")

@@ -102,7 +102,9 @@ def test_npy_is_refused(tmp_path: Path) -> None:
         read_arrays(tmp_path / "in.npy")
 
 
-@pytest.mark.parametrize("text", ["x", "=1", "x=q32[4]", "x=f32[a]", "n=abc", "n=", "x=f32[1 2]", "x=f32[2,,3]", "x=f32[-1]", "x=f32[\u0663]"]
+@pytest.mark.parametrize(
+    "text",
+    ["x", "=1", "x=q32[4]", "x=f32[a]", "n=abc", "n=", "x=f32[1 2]", "x=f32[2,,3]", "x=f32[-1]", "x=f32[\u0663]"],
 )
 def test_bad_argument(text: str) -> None:
     with pytest.raises(BadArgument):

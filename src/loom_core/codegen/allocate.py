@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from loom_core.base.location import UNKNOWN
 from loom_core.codegen.emitter import Address, Emitted, Emitter, LoopSpan, Register, Window
 from loom_core.codegen.errors import TileTooLarge, TooManyScalars
 from loom_core.ir.block import Function
@@ -17,6 +18,7 @@ class Lifetimes:
 
     def __init__(self, emitter: Emitter) -> None:
         self.spans: dict[Register | Window, tuple[int, int]] = {}
+        self.locations = [item.location if isinstance(item, Emitted) else UNKNOWN for item in emitter.items]
         for index, item in enumerate(emitter.items):
             if isinstance(item, Emitted):
                 for resource in _touched(item):
@@ -43,7 +45,10 @@ def _touched(item: Emitted) -> Iterable[Register | Window]:
 
 
 def number_registers(lifetimes: Lifetimes, function: Function, machine: MachineConfig, reserved: int) -> None:
-    """Linear scan; the first `reserved` registers belong to the ABI and keep their numbers."""
+    """Linear scan; the first `reserved` registers belong to the ABI and keep their numbers.
+
+    Raises TooManyScalars at the command that needs one more than there are.
+    """
     free = list(range(machine.acp_registers - 1, reserved - 1, -1))
     active: list[tuple[int, Register]] = []
     order = [(span, item) for item, span in lifetimes.spans.items() if isinstance(item, Register)]
@@ -55,7 +60,8 @@ def number_registers(lifetimes: Lifetimes, function: Function, machine: MachineC
             active.remove(entry)
             free.append(entry[1].number)
         if not free:
-            raise TooManyScalars(function.location, kernel=function.name, limit=machine.acp_registers)
+            location = lifetimes.locations[first]
+            raise TooManyScalars(location, kernel=function.name, limit=machine.acp_registers)
         register.number = free.pop()
         active.append((last, register))
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from loom_core.codegen.carry import assign, assign_all, place
 from loom_core.codegen.context import Context
 from loom_core.codegen.emitter import Operand, Register
+from loom_core.codegen.errors import TooManyLoops
 from loom_core.codegen.memory import pack_from_sram
 from loom_core.codegen.prefetch import Prefetch, State
 from loom_core.codegen.registry import LOWERINGS, lowers
@@ -76,7 +77,9 @@ def _used_by_command_processor(value: Value) -> bool:
 @lowers(control.For)
 def lower_for(context: Context, loop: control.For) -> None:
     """A counted loop on the ACP, its loads one iteration ahead where that is legal."""
-    emitter = context.emitter
+    emitter, limit = context.emitter, context.machine.loop_depth
+    if emitter.depth >= limit:
+        raise TooManyLoops(loop.location, depth=emitter.depth + 1, limit=limit)
     block = loop.regions[0]
     counter, *carried = block.arguments
     yields = block.operations[-1].operands

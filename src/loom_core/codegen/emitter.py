@@ -105,6 +105,7 @@ class Emitter:
     loops: list[LoopSpan] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     location: Location = UNKNOWN
+    depth: int = 0  # loops that are open
 
     def window(self, name: str, size: int, slots: int = 1) -> Window:
         """A new window of `slots` x `size` bytes, placed later."""
@@ -146,7 +147,9 @@ class Emitter:
         span = LoopSpan(len(self.items))
         self.loops.append(span)
         self.emit("loop", [register, lo, hi, step, end], note=note)
+        self.depth += 1
         yield
+        self.depth -= 1
         span.end = len(self.items)
         self.emit("endloop", [])
         self.items.append(end)

@@ -29,6 +29,14 @@ class TooManyScalars(UserError):
     hint = "split the kernel, or keep fewer scalar values across loops"
 
 
+class TooManyLoops(UserError):
+    """Loops nested deeper than the command processor's loop stack."""
+
+    code = "LOOM-C104"
+    template = "this loop is nested {depth} deep with the three of the grid, {limit} is the most"
+    hint = "merge loops, or move outer ones to the grid"
+
+
 class TooManyDimensions(UserError):
     """A tile of a rank that no engine walks."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import loom_core.codegen.matmul
 import loom_core.codegen.memory
 import loom_core.codegen.stream  # noqa: F401  (the imports register lowerings)
 from loom_core.codegen.allocate import Lifetimes, number_registers, place_windows
@@ -13,12 +12,14 @@ from loom_core.codegen.assemble import Assembly, window_table
 from loom_core.codegen.context import Context, Options
 from loom_core.codegen.control import lower_grid
 from loom_core.codegen.emitter import Emitted, Register
-from loom_core.codegen.errors import TileTooLarge
+from loom_core.codegen.errors import TileTooLarge, TooManyScalars
+from loom_core.codegen.matmul import product_command
 from loom_core.codegen.schedule import BlockSchedule, effects
 from loom_core.codegen.storage import Sharing
 from loom_core.ir.block import Block, Function
 from loom_core.isa.machine import MachineConfig
 from loom_core.objfile import Abi, AbiArg, LoomObject
+from loom_core.ops import matmul
 
 GRID_DIMS = 3
 PREFETCH_LEVELS = ("all", "loops", "none")
@@ -27,13 +28,14 @@ PREFETCH_LEVELS = ("all", "loops", "none")
 def generate(function: Function, machine: MachineConfig, options: Options) -> LoomObject:
     """Commands for a function that went through `passes.pipeline`.
 
-    Prefetching doubles windows: where they do not fit, it is given up for the grid first, then for loops.
+    Prefetching doubles windows and keeps their addresses in registers: where they do not fit, it is given up for the
+    grid first, then for loops.
     """
     levels = PREFETCH_LEVELS[PREFETCH_LEVELS.index(options.prefetch) :]
     for level in levels:
         try:
             return _generate(function, machine, Options(level, options.assume_noalias))
-        except TileTooLarge:
+        except (TileTooLarge, TooManyScalars):
             if level == levels[-1]:
                 raise
     raise AssertionError
@@ -66,6 +68,8 @@ def _context(function: Function, machine: MachineConfig, options: Options) -> Co
     blocks: list[Block] = [function.body]
     for op in function.walk():
         blocks += op.regions
+        if isinstance(op, matmul.Dot):
+            product_command(op)  # diagnose before anything is emitted
     for block in blocks:
         context.schedules[block] = BlockSchedule(block, context.may_alias, machine)
     context.sharing = Sharing(context.schedules)

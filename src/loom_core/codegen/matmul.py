@@ -5,6 +5,7 @@ from __future__ import annotations
 from loom_core.codegen.context import Context, constant_bits, panel_use
 from loom_core.codegen.emitter import Operand
 from loom_core.codegen.errors import Unsupported
+from loom_core.codegen.memory import PACKS
 from loom_core.codegen.registry import lowers
 from loom_core.codegen.storage import Tile, uniform_constant
 from loom_core.codegen.stream import emit_move
@@ -23,12 +24,28 @@ def emit_accfill(context: Context, tile: Tile, m: int, n: int, bits: int) -> Non
     )
 
 
+def product_command(op: matmul.Dot) -> tuple[str, dict[str, int]]:
+    """The matrix unit's command for the operand types, and its flags; raises Unsupported where there is none."""
+    if len(op.result.type.shape) != 2:
+        raise Unsupported(op.location, what="a matrix product of three dimensions", dtype=op.dtype.name)
+    types = (op.a.type.dtype, op.b.type.dtype)
+    for dtype in types:
+        if dtype.name not in PACKS:
+            raise Unsupported(op.location, what="a matrix product", dtype=dtype.name)
+    accumulator = "f32" if types[0].is_float else "i32"
+    if op.dtype.name != accumulator or types[0].is_float != types[1].is_float:
+        raise Unsupported(op.location, what=f"a matrix product of {types[0].name}", dtype=op.dtype.name)
+    if accumulator == "i32":
+        return "matmuli", {}
+    if any(dtype.bits == 32 for dtype in types):
+        return "matmul", {}
+    return "matmulf", {"widest": int(all(dtype.bits == 8 for dtype in types))}
+
+
 @lowers(matmul.Dot)
 def lower_dot(context: Context, op: matmul.Dot) -> None:
     """Accumulate into the result's window, which holds the accumulator operand already or is filled with it."""
-    for value in (op.a, op.b, op.result):
-        if value.type.dtype.name != "f32":
-            raise Unsupported(op.location, what="a matrix product", dtype=value.type.dtype.name)
+    mnemonic, flags = product_command(op)
     m, n = op.result.type.shape
     k = op.a.type.shape[1]
     tile = context.define(op.result)
@@ -42,8 +59,9 @@ def lower_dot(context: Context, op: matmul.Dot) -> None:
     panels = [context.panels[panel_use(side, value)] for side, value in (("a", op.a), ("b", op.b))]
     operands: list[Operand] = [tile.base, panels[0].base, panels[1].base, m, n, k]
     context.emitter.emit(
-        "matmul",
+        mnemonic,
         operands,
+        flags=flags,
         queue=Queue.MXU,
         accesses=[context.access(tile, write=True), *(context.access(panel, write=False) for panel in panels)],
         note=f"{m}x{n}x{k}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from loom_core.base.dtype import DType
 from loom_core.codegen.context import Context, PanelUse
 from loom_core.codegen.emitter import Access, Address, Operand
 from loom_core.codegen.errors import TooManyDimensions
@@ -16,13 +17,21 @@ from loom_core.isa.machine import panel_bytes
 from loom_core.ops import memory
 
 MAX_DMA_DIMS = 5
+
+# Element type of a product's operand -> the command that packs it, and its flags.
+PACKS: dict[str, tuple[str, dict[str, int]]] = {
+    "f32": ("pack", {"log2_bytes": 2}),
+    **{name: ("packf", {"type": code}) for code, name in enumerate(("bf16", "f16", "f8e4m3", "f8e5m2"))},
+    **{name: ("packi", {"type": code}) for code, name in enumerate(("i8", "u8", "i4", "u4"))},
+}
 Evaluate = Callable[[Value], Operand]
 
 
 @dataclass(frozen=True)
 class Descriptor:
-    """Where a load reads: operands of the descriptor, evaluated for one iteration."""
+    """Where a load reads elements of `dtype`: operands of the descriptor, evaluated for one iteration."""
 
+    dtype: DType
     space: int
     offset: Operand
     fill: Operand
@@ -39,7 +48,7 @@ def describe(context: Context, op: memory.DmaLoad, evaluate: Evaluate) -> Descri
     dims = tuple((evaluate(stride), evaluate(lo), evaluate(hi)) for stride, lo, hi in op.dimensions)
     fill = evaluate(op.fill) if op.fill is not None else 0
     space = context.bindings[op.base]
-    return Descriptor(space, evaluate(op.offset), fill, sizes, dims, Access(space, write=False))
+    return Descriptor(op.result.type.dtype, space, evaluate(op.offset), fill, sizes, dims, Access(space, write=False))
 
 
 @dataclass(frozen=True)
@@ -78,13 +87,14 @@ def emit_pack(context: Context, source: Descriptor, use: PanelUse, panel: Tile, 
     rows: Operand = use.shape[0]
     if route.enabled != 1:
         rows = context.emitter.scalar("mul", route.enabled, rows)
+    mnemonic, flags = PACKS[source.dtype.name]
     context.emitter.emit(
-        "pack",
+        mnemonic,
         [
             source.space, source.offset, panel.base, rows, use.shape[1],
             extent[0], depth[0], extent[1], extent[2], depth[1], depth[2], source.fill,
         ],
-        flags={"side": int(use.side == "b"), "log2_bytes": 2},
+        flags={"side": int(use.side == "b"), **flags},
         queue=route.queue,
         accesses=[source.access, context.access(panel, write=True)],
         note=f"pack {use.side}",
@@ -123,7 +133,7 @@ def pack_from_sram(context: Context, value: Value) -> None:
     for use in context.panel_uses.get(value, ()):
         panel = panel_window(context, value, use)
         dims = tuple((stride, 0, size) for stride, size in zip(tile.strides, sizes, strict=True))
-        source = Descriptor(SPACE_SRAM, tile.base, 0, sizes, dims, context.access(tile, write=False))
+        source = Descriptor(value.type.dtype, SPACE_SRAM, tile.base, 0, sizes, dims, context.access(tile, write=False))
         emit_pack(context, source, use, panel, Route(context.dma_queue()))
         context.panels[value, use] = panel
 

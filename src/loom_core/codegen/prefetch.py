@@ -19,7 +19,6 @@ from loom_core.codegen.scalar import emit_scalar
 from loom_core.codegen.schedule import effects, on_command_processor
 from loom_core.codegen.storage import Tile, needs_window, row_major
 from loom_core.ir.block import Block
-from loom_core.ir.op import Op
 from loom_core.ir.value import Value
 from loom_core.isa.commands import Queue
 from loom_core.ops import control, memory, shape

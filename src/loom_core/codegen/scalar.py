@@ -11,7 +11,7 @@ from loom_core.codegen.errors import Unsupported
 from loom_core.ir.op import Op
 from loom_core.ops import elementwise as ew
 
-_BINARY = {
+_BINARY: dict[type[Op], str] = {
     ew.Add: "add",
     ew.Sub: "sub",
     ew.Mul: "mul",

@@ -18,7 +18,7 @@ from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.isa.commands import MASKED_OPERANDS
 from loom_core.isa.machine import MachineConfig
-from loom_core.ops import control, matmul, memory, reduction, shape
+from loom_core.ops import control, memory, reduction, shape
 
 # Operations that only look at a value through other strides, or have no storage at all.
 VIEWS = (shape.Splat, shape.ExpandDims, shape.Broadcast, shape.Transpose, shape.Reshape)

@@ -74,21 +74,24 @@ def _reshaped(context: Context, op: shape.Reshape) -> _Seen:
 
 def mnemonic_of(op: Op) -> str:
     """The SCE instruction of an operation; raises Unsupported where the engine has none for its type."""
-    dtype = op.operands[0].type.dtype.name
+    dtype, what = op.operands[0].type.dtype.name, f"`{op.name}`"
     if isinstance(op, ew.Compare):
-        name = f"{op.predicate}.{dtype}"
+        name, what = f"{op.predicate}.{dtype}", f"`{op.name}` by {op.predicate}"
+        if name == "ne.bool":
+            name = "xor.bool"
     elif isinstance(op, ew.Cast):
-        name = f"cast.{dtype}.{op.dtype.name}"
+        name, what = f"cast.{dtype}.{op.dtype.name}", f"`{op.name}` to {op.dtype.name}"
     elif isinstance(op, ew.Select):
-        name = f"select.{op.on_true.type.dtype.name}"
+        dtype = op.on_true.type.dtype.name
+        name = f"select.{dtype}"
     elif isinstance(op, reduction.Reduce):
-        name = f"reduce_{op.kind}.{dtype}"
+        name, what = f"reduce_{op.kind}.{dtype}", f"`{op.name}` by {op.kind}"
     elif isinstance(op, ew.Bitcast):
         name = f"mov.{op.dtype.bits}"
     else:
         name = f"{op.name}.{dtype}"
     if name not in SCE_OPS:
-        raise Unsupported(op.location, what=f"operation `{op.name}`", dtype=dtype)
+        raise Unsupported(op.location, what=what, dtype=dtype)
     return name
 
 
@@ -120,8 +123,16 @@ class _Program:
             self.fold = 1
             self.instructions.append(_instr(mnemonic, self._store(result, reduced=True), sources))
             return
+        if isinstance(op, ew.Bitcast) and op.operand.type.dtype.is_float:
+            sources = [self._canonical(op.operand.type.dtype.name, sources[0])]
         self._results[result] = self.register()
         self.instructions.append(_instr(mnemonic, self._results[result], sources))
+
+    def _canonical(self, dtype: str, source: SceOperand) -> SceOperand:
+        """The float with its NaNs made canonical, as it is when its bits are looked at."""
+        register = self.register()
+        self.instructions.append(SceInstr(f"mov.{dtype}", register, source))
+        return register
 
     def _mnemonic(self, op: Op) -> str:
         if isinstance(op, ew.Copy):

@@ -31,8 +31,8 @@ class Synchronisation:
 class _Site:
     """A command that touches memory.
 
-    `path`: the loops and branches around it. `follows`: what it waits for and always comes after. `known`: by queue, the
-    position of a site whose last run is complete when this one starts, because it always comes before. `drained`:
+    `path`: the loops and branches around it. `follows`: what it waits for and always comes after. `known`: by queue,
+    the position of a site whose last run is complete when this one starts, because it always comes before. `drained`:
     positions of sites all runs of which are complete.
     """
 
@@ -149,7 +149,7 @@ class _Waits:
             self._wait_for_previous(site)
 
     def _learning(self) -> Iterator[_Site]:
-        """The sites in order, each with what follows from its queue, from the ACP standing still, and from its waits."""
+        """The sites in order, each with what follows from its queue, from the ACP standing still, from its waits."""
         latest: dict[int, list[_Site]] = defaultdict(list)
         for site in self._sites:
             for other in site.follows:
@@ -180,12 +180,14 @@ class _Waits:
             if other.item.stream is not None and other.signaller in site.waits:
                 continue  # the later load of the stream was met first: lagging behind it covers the older ones
             self._wait(site, other, lag)
-            if site.always_after(other):
-                if lag:
-                    lagged.add(queue)
-                else:
-                    site.follows.append(other)
-                    self._learn(site, other)
+            if lag and site.always_after(other):
+                lagged.add(queue)
+            for position in self._of_signaller[other.signaller]:
+                done = self._sites[position]
+                # What has been issued last is not complete under a lag, but the load before the loop is.
+                if position < site.position and site.always_after(done) and not (lag and done is other):
+                    site.follows.append(done)
+                    self._learn(site, done)
 
     def _wait_for_previous(self, site: _Site) -> None:
         """Wait for commands that stand after this one, in the previous iteration of a loop around both."""

@@ -89,8 +89,8 @@ ONE = Polynomial.constant(1)
 class Form:
     """base (a pointer argument, or None for integers) + offset + sum of strides[d] * i_d, in elements.
 
-    `widened`: on the way a narrower type, which may have wrapped, was widened. Addresses and masks take the exact value;
-    as data the tile has to be computed by its own operations.
+    `widened`: on the way a narrower type, which may have wrapped, was widened. Addresses and masks take the exact
+    value; as data the tile has to be computed by its own operations.
     """
 
     base: Value | None

@@ -1,6 +1,9 @@
-"""acc + dot(a, b) becomes dot(a, b, acc), where the product has no other use (docs/numerics.md defines the sum so).
+"""Products folded into their accumulators; docs/numerics.md defines the sum so.
 
-    %d = dot %a, %b; %s = add %acc, %d     ->     %s = dot %a, %b, acc = %acc
+    %d = dot %a, %b; %s = add %acc, %d
+becomes, where the product has no other use,
+    %s = dot %a, %b, acc = %acc
+The two are in one block: in another one the product would be computed more or less often.
 """
 
 from __future__ import annotations
@@ -38,5 +41,4 @@ def _fold_sum(op: elementwise.Add) -> None:
 
 
 def _foldable(op: elementwise.Add, dot: matmul.Dot, product: Value) -> bool:
-    """In another block the product would be computed more or less often."""
     return dot.acc is None and len(product.users) == 1 and dot.parent is op.parent

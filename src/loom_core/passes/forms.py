@@ -96,7 +96,7 @@ class Forms:
         operands = [self._table.get(value) for value in op.operands]
         if any(form is None for form in operands):
             return None
-        form = rule(op, *operands)
+        form: Form | None = rule(op, *operands)
         if form is not None and any(operand is not None and operand.widened for operand in operands):
             form = replace(form, widened=True)
         return form

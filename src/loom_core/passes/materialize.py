@@ -96,12 +96,10 @@ class _Layouts:
 
     def is_plain(self, value: Value) -> bool:
         """Stored in row-major order."""
-        return _in_register(value) or not (
-            isinstance(value.defining_op, _VIRTUAL) or value in self.accumulators
-        )
+        return _in_register(value) or not (isinstance(value.defining_op, _VIRTUAL) or value in self.accumulators)
 
     def is_matrix_operand(self, value: Value) -> bool:
-        """A transposed or expanded plain tile, packed where it is defined (a loop argument is defined by assignments)."""
+        """A transposed or expanded plain tile, packed where it is defined: a loop argument has no such place."""
         root = value
         while isinstance(root.defining_op, shape.Transpose | shape.ExpandDims):
             root = root.defining_op.operands[0]

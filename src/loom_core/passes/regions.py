@@ -1,7 +1,8 @@
-"""Where masks hold, as boxes: comparisons of affine indices with scalars become bounds of dimensions.
+"""Where masks hold, as boxes.
 
+Comparisons of affine indices with scalars become bounds of dimensions, scalar bools conditions on the whole:
     (%i < n) & (%j >= 2)      rows below n, columns from 2
-    splat %c                  everywhere, but only where the scalar %c holds
+    splat %c                  everywhere, if %c holds
 """
 
 from __future__ import annotations

@@ -66,7 +66,9 @@ def read_arrays(path: Path) -> dict[str, Array]:
     except OSError as error:
         raise UnreadableFile(where, reason=error.strerror or str(error)) from error
     except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise UnreadableFile(where, reason="it begins like an .npz file, but is cut off, damaged or encrypted") from error
+        raise UnreadableFile(
+            where, reason="it begins like an .npz file, but is cut off, damaged or encrypted"
+        ) from error
     except MemoryError as error:
         raise UnreadableFile(where, reason="its arrays do not fit this computer's memory") from error
 

@@ -16,6 +16,10 @@ from loom_core.formats.manual import formats_markdown
 from loom_core.isa.manual import isa_markdown
 from loom_core.tools.architecture import architecture_markdown
 from loom_core.tools.diagnostics import NotInTheSourceTree
+from loom_core.tools.language import language_markdown
+from loom_core.tools.performance import is_current as is_current_performance
+from loom_core.tools.performance import performance_markdown
+from loom_core.tools.tools_page import tools_markdown
 
 SOURCES: Final = Path(__file__).resolve().parents[2]
 _DECLARES_A_CODE: Final = re.compile(r'^ +code\b.*= "LOOM-', re.MULTILINE)
@@ -75,6 +79,9 @@ def modules_that_declare_codes() -> Iterator[str]:
 
 DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "architecture.md": architecture_markdown,
+    "language.md": language_markdown,
+    "tools.md": tools_markdown,
+    "performance.md": performance_markdown,
     "formats.md": formats_markdown,
     "isa.md": isa_markdown,
     "knobs.md": knobs_markdown,
@@ -83,12 +90,21 @@ DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
 """File name in docs/ -> what writes it."""
 
 
+MEASURED: Final[dict[str, Callable[[str], bool]]] = {"performance.md": is_current_performance}
+"""Documents with figures of some host -> whether a text is up to date apart from these."""
+
+
+def is_current(name: str, text: str) -> bool:
+    """Whether the text of a document is what the code says now, by whatever host its figures were measured."""
+    return MEASURED[name](text) if name in MEASURED else text == DOCUMENTS[name]()
+
+
 def out_of_date(folder: Path) -> list[str]:
-    """The documents in `folder` that differ from what the tables give now, or are not there."""
+    """The documents in `folder` that are not what the code says now, or are not there."""
 
     def stale(name: str) -> bool:
         path = folder / name
-        return not path.is_file() or path.read_text(encoding="utf-8") != DOCUMENTS[name]()
+        return not path.is_file() or not is_current(name, path.read_text(encoding="utf-8"))
 
     return [name for name in DOCUMENTS if stale(name)]
 
@@ -110,7 +126,7 @@ def main(check: bool, out: Path | None) -> None:
     if check:
         raise SystemExit(1 if stale else 0)
     out.mkdir(parents=True, exist_ok=True)
-    for name in stale:
+    for name in dict.fromkeys([*stale, *MEASURED]):
         (out / name).write_text(DOCUMENTS[name](), encoding="utf-8", newline="\n")
 
 

@@ -97,7 +97,9 @@ def _parameters(function: Function, views: Any, scalars: Any, shadows: dict[int,
         start, size = view.address + view.low, view.high - view.low
         data = np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8) if size else np.zeros(0, np.uint8)
         # Arguments that share memory share the errors too: they are kept by address.
-        whole = next((s for s in shadows.values() if _address(s.buffer) <= start < _address(s.buffer) + s.errors.size), None)
+        whole = next(
+            (s for s in shadows.values() if _address(s.buffer) <= start < _address(s.buffer) + s.errors.size), None
+        )
         offset = view.address - (_address(whole.buffer) if whole is not None else start)
         if whole is None:
             whole = shadows[start] = Shadow(Buffer(parameter.name or "", data, 0), np.zeros(size))

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from types import FunctionType, ModuleType
 from typing import Any, Final
@@ -89,7 +89,9 @@ def _classes(base: type[Op]) -> Iterator[type[Op]]:
 def not_compiled() -> list[type[Op]]:
     """Operations that so far only the interpreter runs, by name."""
     importlib.import_module("loom_core.ops")
-    found = [kind for kind in _classes(Op) if kind.no_lowering == NOT_LOWERED and kind.__module__.startswith("loom_core.")]
+    found = [
+        kind for kind in _classes(Op) if kind.no_lowering == NOT_LOWERED and kind.__module__.startswith("loom_core.")
+    ]
     return sorted(found, key=lambda kind: kind.name)
 
 
@@ -97,7 +99,9 @@ def _not_compiled_text() -> str:
     rows = [f"* `{kind.name}`: {_first_sentence(inspect.getdoc(kind) or '')}" for kind in not_compiled()]
     if not rows:
         return "Everything above is compiled."
-    return "Compiling these is refused at their line (LOOM-C120); with `LOOM_INTERPRET=1` they run.\n\n" + "\n".join(rows)
+    return "Compiling these is refused at their line (LOOM-C120); with `LOOM_INTERPRET=1` they run.\n\n" + "\n".join(
+        rows
+    )
 
 
 def _first_sentence(text: str) -> str:
@@ -144,19 +148,21 @@ def documented() -> dict[str, list[tuple[str, Any]]]:
     return {heading: sorted(groups[heading], key=lambda entry: entry[0]) for heading in order if heading in groups}
 
 
+_MARKS: Final[dict[Any, str]] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
 def signature_text(value: Any) -> str:
     """The parameters of a function or class as text, without types: `(x, axis=None)`."""
-    parts = []
+    parts: list[str] = []
     for parameter in inspect.signature(value).parameters.values():
         default = parameter.default
         if isinstance(default, Enum):
             default_text = f"={type(default).__name__}.{default.name}"
         else:
             default_text = "" if default is parameter.empty else f"={default!r}"
-        marks = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
         if parameter.kind is parameter.KEYWORD_ONLY and not any(part.startswith("*") for part in parts):
             parts.append("*")
-        parts.append(f"{marks.get(parameter.kind, '')}{parameter.name}{default_text}")
+        parts.append(f"{_MARKS.get(parameter.kind, '')}{parameter.name}{default_text}")
     return f"({', '.join(parts)})"
 
 
@@ -200,7 +206,9 @@ def _is_shared(ltl: ModuleType, name: str) -> bool:
 
 
 def _module_text(module: ModuleType) -> str:
-    return f"{_first_sentence(inspect.getdoc(module) or '')} {', '.join(f'`{name}`' for name in sorted(module.__all__))}."
+    return (
+        f"{_first_sentence(inspect.getdoc(module) or '')} {', '.join(f'`{name}`' for name in sorted(module.__all__))}."
+    )
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
@@ -246,12 +254,13 @@ to get at the object and the cycles of a kernel.
 | `None`, or anything for a parameter annotated `ltl.constexpr` | a compile-time value |
 | a tuple or named tuple | a tuple of these |
 
-A variant is compiled for each combination of dtypes of arrays and numbers and of exact compile-time values. Because 1 is
-a constant, it is no argument of the object: `stride=1` and `stride=2` are two variants. `@ltl.jit(do_not_specialize=
-["stride"])` makes 1 an ordinary number; an annotation such as `n: ltl.int64` fixes the dtype.
+A variant is compiled for each combination of dtypes of arrays and numbers and of exact compile-time values. Because 1
+is a constant, it is no argument of the object: `stride=1` and `stride=2` are two variants.
+`@ltl.jit(do_not_specialize=["stride"])` makes 1 an ordinary number; an annotation such as `n: ltl.int64` fixes the
+dtype.
 
-A kernel that writes one array is first compiled for arguments that do not overlap what it writes, and for launches where
-they do a second time without that assumption.
+A kernel is compiled for arguments that do not overlap what it writes, and once more, without that assumption, at the
+first launch where they do.
 
 ## Dtypes
 
@@ -262,6 +271,8 @@ What compiles today, found out by compiling it: "interpreter" runs with `LOOM_IN
 Arithmetic of two dtypes computes in their common one, by Triton's rules: numbers adapt to tiles, float32 and an integer
 give float32, float16 and float32 give float32, `/` of integers is float32. Integers wrap. `docs/numerics.md` defines
 every result bit by bit.
+
+Dtypes are values: `x.to(ltl.float16)`, `x.dtype == ltl.int32`. `ltl.pi32_t` is the type of a pointer to int32.
 
 ## Addresses and masks
 
@@ -281,10 +292,10 @@ need not be a power of two. All tiles of a program that are alive at once must f
 
 ## Out of bounds
 
-Every address that is touched is checked against the whole allocation that the argument lives in, which is what a pointer
-of Triton would reach: the base array of a NumPy view, the storage of a torch tensor. So a kernel may go from a slice
-`x[2:]` back to `x[0]`, and from a row to the next; one element past the allocation stops the run with the line of the
-access (LOOM-S101; LOOM-R210 in the interpreter) and what it reached. Programs that ran before have had their effect.
+Every address that is touched is checked against the whole allocation that the argument lives in, which is what a
+pointer of Triton would reach: the base array of a NumPy view, the storage of a torch tensor. So a kernel may go from a
+slice `x[2:]` back to `x[0]`, and from a row to the next; one element past the allocation stops the run with the line of
+the access (LOOM-S101; LOOM-R210 in the interpreter) and what it reached. Programs that ran before have had their effect.
 
 ## Control flow
 
@@ -304,7 +315,7 @@ Choosing between elements is `ltl.where`, not `if`.
 * Any block size. `tl.dot` of float32 is exact float32 (`input_precision="ieee"`) unless asked otherwise.
 * Results do not depend on `num_warps` or the machine: reductions and dots have a fixed order.
 * Out of bounds is an error instead of undefined.
-* Programs run in order, so atomics give the same result every time, and a program that waits for another one never ends.
+* Programs run in order: atomics give the same result every time, and a program that waits for another never ends.
 * Hints (`multiple_of`, `max_contiguous`, cache modifiers) are accepted and mean nothing.
 * Functions that name a GPU's instructions are refused with what to use instead.
 

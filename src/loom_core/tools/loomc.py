@@ -113,7 +113,14 @@ def _object_file(command: Command) -> Command:
         return chosen
 
     path = click.Path(path_type=Path)
-    option = click.option("--object-file", "file", type=path, callback=choose, metavar="FILE", help="The object; - reads it from standard input.")
+    option = click.option(
+        "--object-file",
+        "file",
+        type=path,
+        callback=choose,
+        metavar="FILE",
+        help="The object; - reads it from standard input.",
+    )
     argument = click.argument("positional_file", type=path, required=False, metavar="[FILE]", is_eager=True)
     return option(argument(command))
 

@@ -17,6 +17,15 @@ _BEGIN: Final = "<!-- measured -->"
 _END: Final = "<!-- end of measured -->"
 _NOT_MEASURED: Final = "`./run bench` measures them."
 
+_ELEMENTS: Final = 1 << 20
+_BLOCKS: Final = (1024, 4096, 16384, 32768, 65536)
+_ADD: Final = """\
+def add(x, y, out, n, BLOCK: ltl.constexpr):
+    at = ltl.program_id(0) * BLOCK + ltl.arange(0, BLOCK)
+    total = ltl.load(x + at, mask=at < n) + ltl.load(y + at, mask=at < n)
+    ltl.store(out + at, total, mask=at < n)
+"""
+
 _TEXT: Final = """\
 # Performance
 
@@ -31,11 +40,7 @@ every host, and the *seconds* that the simulator takes here.
 
 | part | what it does | what it costs |
 |---|---|---|
-| ACP | runs the grid and scalars, issues commands in order | {scalar} cycle a scalar command, {issue} an engine command |
-| DMA0 to DMA3 | moves tiles between HBM and SRAM | {descriptor} cycles to start; {hbm} bytes a cycle for all queues together; the data is there {latency} cycles later |
-| MXU | an array of {rows} x {cols} cells (k x n) | a dot of m, n, k: m x {divisor} cycles for each {rows} x {cols} block of k and n, full or not |
-| SCE | elementwise functions and reductions | {startup} cycles to start; {lanes} simple operations a cycle; a division {divide}, `exp` and its kin {transcendental} each |
-| SRAM | holds all tiles of a program | {sram} |
+{parts}
 
 Queues work at the same time. A command starts when its queue is free, it has been issued, and the commands that it
 depends on are done. Loads run one iteration ahead of the work on them where SRAM has room for both. [isa.md](isa.md)
@@ -45,12 +50,15 @@ has all numbers, `isa/cost.py` the formulas.
 
 `loomc profile` says what a run is bound by and what to change. In the order in which it matters:
 
-1. **Bytes in a transfer.** HBM moves {worth} in the {latency} cycles that the first byte takes. A transfer of 4 KiB takes
-   {small_cycles} cycles to move and {latency} to arrive: blocks of 1024 float32 leave the engines waiting. Blocks of
-   16 to 64 Ki elements move at HBM's rate.
+1. **Bytes in a transfer.** HBM moves {worth} in the {latency} cycles that the first byte takes. A transfer of 4 KiB
+   takes {small_cycles} cycles to move and {latency} to arrive: blocks of 1024 float32 leave the engines waiting. Adding
+   two vectors of {elements} elements:
+
+{blocks}
+
 2. **Rows in one program.** For rows shorter than that, give a program several rows as one two-dimensional tile.
-3. **The matrix array.** n and k of a dot in multiples of {cols} and {rows}; m as large as SRAM allows, since every block
-   of weights is used for m rows. 128 x 256 x 128 is a good start for float32.
+3. **The matrix array.** n and k of a dot in multiples of {cols} and {rows}; m as large as SRAM allows, since every
+   block of weights is used for m rows. 128 x 256 x 128 is a good start for float32.
 4. **A contiguous last dimension.** Runs shorter than {burst} bytes cost {burst} bytes.
 5. **Loops inside of the program** instead of a larger grid: what does not change in the loop stays in SRAM.
 6. **Few functions of {transcendental} cycles.** Multiply by a reciprocal that is computed once a row.
@@ -66,8 +74,8 @@ help here as well: each command is one call of a compiled loop.
 
 ## Measured
 
-`./run bench` measures ratios in one process, each side at its best on one thread, and compares with the bar that we hold
-ourselves to.
+`./run bench` measures ratios in one process, each side at its best on one thread, and compares them with the bar that
+we hold ourselves to.
 
 {begin}
 {measured}
@@ -76,48 +84,83 @@ ourselves to.
 
 
 def performance_markdown() -> str:
-    """The page, with the figures that the committed page has. The same text on every host."""
-    return page_with(committed_figures())
+    """The page with the figures of the last benchmark on this host, or if there was none with the committed ones."""
+    if RESULTS.is_file():
+        return page_with("\n".join(figure_rows(json.loads(RESULTS.read_text(encoding="utf-8")))))
+    return page_with(figures_in(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else _NOT_MEASURED)
+
+
+def _parts() -> Iterator[tuple[str, str, str]]:
+    """The parts of machine l1, what they do, what that costs."""
+    yield (
+        "ACP", "runs the grid and scalars, issues commands in order",
+        f"{L1.acp_scalar_cycles} cycle a scalar command, {L1.acp_issue_cycles} an engine command",
+    )  # fmt: skip
+    yield (
+        "DMA0 to DMA3", "move tiles between HBM and SRAM",
+        f"{L1.dma_descriptor_cycles} cycles to start; {L1.hbm_bytes_per_cycle} bytes a cycle for all queues together; "
+        f"the data is there {L1.hbm_latency} cycles later",
+    )  # fmt: skip
+    yield (
+        "MXU", f"an array of {L1.mxu_rows} x {L1.mxu_cols} cells (k x n)",
+        f"a float32 dot of m, n, k: m x {L1.mxu_fp32_divisor} cycles for each {L1.mxu_rows} x {L1.mxu_cols} block of "
+        "k and n, full or not",
+    )  # fmt: skip
+    yield (
+        "SCE", "elementwise functions and reductions",
+        f"{L1.sce_startup_cycles} cycles to start; {L1.sce_lanes} simple operations a cycle; a division counts for "
+        f"{L1.sce_divide_slots} of them, `exp` and its kin for {L1.sce_transcendental_slots}",
+    )  # fmt: skip
+    yield "SRAM", "holds all tiles of a program", f"{byte_count(L1.sram_bytes)} a core"
+
+
+def block_rows() -> Iterator[str]:
+    """Cycles of a vector addition by block size, a table indented into a list."""
+    import numpy as np
+
+    import ltl
+
+    scope: dict[str, Any] = {"ltl": ltl}
+    exec(compile(_ADD, "add.py", "exec"), scope)
+    add = ltl.jit(scope["add"], source=_ADD)
+    x, y, out = (np.zeros(_ELEMENTS, np.float32) for _ in range(3))
+    yield "   | BLOCK | cycles | part of HBM's rate |"
+    yield "   |---|---|---|"
+    for block in _BLOCKS:
+        trace = add.trace(x, y, out, _ELEMENTS, BLOCK=block, grid=(_ELEMENTS // block,))
+        part = trace.hbm_bytes / L1.hbm_bytes_per_cycle / trace.cycles
+        yield f"   | {block} | {trace.cycles:,} | {part:.0%} |"
+
+
+def is_current(text: str) -> bool:
+    """Whether a page is what the code says, whenever its figures were measured."""
+    return text == page_with(figures_in(text))
 
 
 def page_with(measured: str) -> str:
     """The page with these figures."""
     return _TEXT.format(
         clock=f"{L1.clock_hz / 1e9:g}",
-        scalar=L1.acp_scalar_cycles,
-        issue=L1.acp_issue_cycles,
-        descriptor=L1.dma_descriptor_cycles,
-        hbm=L1.hbm_bytes_per_cycle,
+        parts="\n".join(f"| {' | '.join(row)} |" for row in _parts()),
         latency=L1.hbm_latency,
         rows=L1.mxu_rows,
         cols=L1.mxu_cols,
-        divisor=L1.mxu_fp32_divisor,
-        startup=L1.sce_startup_cycles,
-        lanes=L1.sce_lanes,
-        divide=L1.sce_divide_slots,
         transcendental=L1.sce_transcendental_slots,
-        sram=f"{byte_count(L1.sram_bytes)} a core",
         worth=byte_count(L1.hbm_bytes_per_cycle * L1.hbm_latency),
         small_cycles=4096 // L1.hbm_bytes_per_cycle,
         burst=L1.dma_min_burst,
+        elements=f"{_ELEMENTS:,}",
+        blocks="\n".join(block_rows()),
         begin=_BEGIN,
         measured=measured,
         end=_END,
     )
 
 
-def committed_figures() -> str:
-    """The figures of the page in docs/."""
-    text = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
+def figures_in(text: str) -> str:
+    """The figures of a page."""
     _, found, rest = text.partition(f"{_BEGIN}\n")
     return rest.partition(f"\n{_END}")[0] if found else _NOT_MEASURED
-
-
-def latest_page() -> str:
-    """The page with the figures of the last benchmark on this host, or if there was none with the committed ones."""
-    if not RESULTS.is_file():
-        return performance_markdown()
-    return page_with("\n".join(figure_rows(json.loads(RESULTS.read_text(encoding="utf-8")))))
 
 
 def figure_rows(results: dict[str, Any]) -> Iterator[str]:

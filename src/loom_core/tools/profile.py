@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FLOPS_PER_CELL: Final = 2  # a multiply and an add
 _MOSTLY: Final = 0.5
-"""A limit that is reached to this part, or a queue that works for this part of the cycles, decides how long a run takes."""
+"""A limit that is reached to this part, or a queue that works this part of the time, is what a run is bound by."""
 _WELL_FILLED: Final = 0.8
 
 
@@ -162,7 +162,9 @@ def _advice(profile: Profile, busy_queue: str | None) -> tuple[str, ...]:
     checks = {"DMA": _about_transfers(profile), "MXU": _about_matmuls(profile), "SCE": _about_programs(profile)}
     found = [text for queue, text in checks.items() if text and (busy_queue is None or busy_queue.startswith(queue))]
     if busy_queue is None:
-        found.append("give each program more work: larger blocks, or a loop over blocks inside of it, whose loads overlap")
+        found.append(
+            "give each program more work: larger blocks, or a loop over blocks inside of it, whose loads overlap"
+        )
     return tuple(found)
 
 

@@ -1,10 +1,10 @@
 """Recorded launches: a folder with a kernel's source and IR, its arguments before and after, and how it was launched.
 
-    kernel.py     the source: the kernel and functions that it calls, without decorators
-    meta.json     name, grid, and for each argument name, kind, dtype, shape, stride, alias_group or value
-    data.npz      before_argI: the bytes from argument I's first element to the end of its storage; after_argI: the same
-                  afterwards, where they changed
-    kernel.ttir, kernel.ttgir   Triton's intermediate forms
+kernel.py     the source: the kernel and functions that it calls, without decorators
+meta.json     name, grid, and for each argument name, kind, dtype, shape, stride, alias_group or value
+data.npz      before_argI: the bytes from argument I's first element to the end of its storage; after_argI: the same
+              afterwards, where they changed
+kernel.ttir, kernel.ttgir   Triton's intermediate forms
 """
 
 from __future__ import annotations

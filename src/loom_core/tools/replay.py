@@ -170,7 +170,9 @@ def replay_command(roots: tuple[Path, ...], form: str, interpret: bool, verbose:
             if verbose and result.details:
                 click.echo(result.details)
         _show_progress(number, len(folders))
-    counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in ("passed", "failed", "refused")}
+    counts = {
+        verdict: sum(result.verdict == verdict for result in results) for verdict in ("passed", "failed", "refused")
+    }
     if as_json:
         click.echo(json.dumps({"results": [result.as_dict() for result in results], **counts}, indent=2))
     else:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import runpy
 import shlex
 import tempfile
 from pathlib import Path
-from types import FunctionType
 from typing import Any, Final
 
 from click.testing import CliRunner
 
 from loom_core.base.knobs import knobs
-from loom_core.objfile import LoomObject, write_object
+from loom_core.objfile import write_object
 from loom_core.tools.loomc import main
 
 _KERNEL: Final = """\
+@ltl.jit
 def add(x, y, out, n, BLOCK: ltl.constexpr):
     at = ltl.program_id(0) * BLOCK + ltl.arange(0, BLOCK)
     total = ltl.load(x + at, mask=at < n) + ltl.load(y + at, mask=at < n)
@@ -34,7 +36,6 @@ import numpy as np
 import loom
 import loom.triton.language as ltl
 
-@ltl.jit
 {kernel}
 x, y, out = (np.zeros(10_000, np.float32) for _ in range(3))
 ```
@@ -137,20 +138,22 @@ A fault names the source line. Objects know files by name only, so run `loomc` w
 {profile}
 ```
 
-*busy*: the queue works; *waits for a token*: it has a command whose inputs are not there; *empty*: it has none. A limit is
-what the work would take if nothing else cost anything. [performance.md](performance.md) says what to do about it.
+*busy*: the queue works; *waits for a token*: it has a command whose inputs are not there; *empty*: it has none. A limit
+is what the work would take if nothing else cost anything. [performance.md](performance.md) says what to do about it.
 """
 
 
 def tools_markdown() -> str:
     """The page. Deterministic: the same text on every host."""
-    kernel = _kernel()
-    arguments = ("*fp32", "*fp32", "*fp32", "i32", 1024)
-    with tempfile.TemporaryDirectory() as folder, knobs.override(dump_dir=Path(folder), debug=0):
-        compiled = kernel.compile(*arguments)
-        dumped = sorted(path.name for path in Path(folder).iterdir())
-    shown = _commands(compiled)
-    trace = _trace(kernel)
+    runner = CliRunner()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        kernel = _kernel(Path("add.py").absolute())
+        with knobs.override(dump_dir=Path("dump"), debug=0):
+            compiled = kernel.compile("*fp32", "*fp32", "*fp32", "i32", 1024)
+        dumped = sorted(path.name for path in Path("dump").iterdir())
+        Path("add.loom").write_bytes(write_object(compiled))
+        shown = _commands(runner)
+        trace = _trace(kernel)
     return _PAGE.format(
         kernel=_KERNEL,
         cycles=trace.cycles,
@@ -161,14 +164,10 @@ def tools_markdown() -> str:
     )
 
 
-def _kernel() -> Any:
-    import ltl
-
-    scope: dict[str, Any] = {"ltl": ltl}
-    exec(compile(_KERNEL, "add.py", "exec"), scope)
-    function = scope["add"]
-    assert isinstance(function, FunctionType)
-    return ltl.jit(function, source=_KERNEL)
+def _kernel(path: Path) -> Any:
+    """The kernel, defined in a file that is written at `path`."""
+    path.write_text(f"import loom.triton.language as ltl\n\n\n{_KERNEL}", encoding="utf-8")
+    return runpy.run_path(str(path))["add"]
 
 
 def _trace(kernel: Any) -> Any:
@@ -178,8 +177,8 @@ def _trace(kernel: Any) -> Any:
     return kernel.trace(x, y, out, 10_000, BLOCK=1024, grid=(10,))
 
 
-def _commands(compiled: LoomObject) -> dict[str, str]:
-    """What loomc prints for the object, by the place in the page."""
+def _commands(runner: CliRunner) -> dict[str, str]:
+    """What loomc prints for add.loom of the current folder, by the place in the page."""
     commands = {
         "manifest": "loomc manifest add.loom",
         "explain": "loomc explain add.loom",
@@ -189,13 +188,10 @@ def _commands(compiled: LoomObject) -> dict[str, str]:
         "fault": f"loomc run add.loom {_ARGUMENTS.replace('n=10000', 'n=10001')}",
         "profile": f"loomc profile add.loom {_ARGUMENTS}",
     }
-    runner = CliRunner()
     shown = {}
-    with runner.isolated_filesystem():
-        Path("add.loom").write_bytes(write_object(compiled))
-        for place, line in commands.items():
-            result = runner.invoke(main, shlex.split(line)[1:])
-            if result.exception is not None and not isinstance(result.exception, SystemExit):
-                raise result.exception
-            shown[place] = f"$ {line}\n{result.output}".rstrip()
+    for place, line in commands.items():
+        result = runner.invoke(main, shlex.split(line)[1:])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        shown[place] = f"$ {line}\n{result.output}".rstrip()
     return shown

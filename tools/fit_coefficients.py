@@ -6,9 +6,9 @@
     python tools/fit_coefficients.py --print    # print table entries ready to paste
 
 The method is deterministic on every host: all arithmetic is mpmath's, with a fixed precision. For each table a discrete
-Remez exchange finds the polynomial whose weighted error is smallest on a Chebyshev grid; then the lowest free
-coefficient is rounded to its storage format and fixed, and the rest is fitted again, so that later coefficients absorb
-the rounding of earlier ones.
+Remez exchange, for a few tables least squares, finds the polynomial whose weighted error is smallest on a Chebyshev
+grid; then the lowest free coefficient is rounded to its storage format and fixed, and the rest is fitted again, so that
+later coefficients absorb the rounding of earlier ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ Function = Callable[[mpf], mpf]
 class Fit:
     """What to fit: `target` on `domain` by powers 0..degree, so that |error| * |weight| is smallest at its largest.
 
-    The weight makes the error relative to the result.
+    The weight makes the error relative to the result. `least_squares` replaces the Remez exchange, which does not
+    settle where a polynomial of high degree is fitted on both sides of zero with some coefficients fixed.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Fit:
     domain: tuple[mpf, mpf]
     degree: int
     bits: int = 32
+    least_squares: bool = False
 
 
 def round_to_format(value: mpf, bits: int) -> mpf:
@@ -113,6 +115,16 @@ def remez(grid: Sequence[mpf], values: Sequence[mpf], weights: Sequence[mpf], te
     return best
 
 
+def least_squares(grid: Sequence[mpf], values: Sequence[mpf], weights: Sequence[mpf], powers: range) -> list[mpf]:
+    """The coefficients of these powers with the smallest sum of (weight * (polynomial - value))**2."""
+    with mpmath.workprec(2 * mpmath.mp.prec):  # the normal equations square the condition
+        columns = [[w * x**power for x, w in zip(grid, weights, strict=True)] for power in powers]
+        right = [w * v for w, v in zip(weights, values, strict=True)]
+        rows = [[mpmath.fdot(zip(one, other, strict=True)) for other in columns] for one in columns]
+        sums = [mpmath.fdot(zip(column, right, strict=True)) for column in columns]
+        return list(mpmath.lu_solve(mpmath.matrix(rows), mpmath.matrix(sums)))
+
+
 def fit(spec: Fit) -> tuple[list[mpf], mpf]:
     """Rounded coefficients, ascending, and the largest weighted error on the grid of the polynomial made of them."""
     grid = chebyshev_grid(spec.domain, _GRID_POINTS)
@@ -121,6 +133,11 @@ def fit(spec: Fit) -> tuple[list[mpf], mpf]:
     chosen: list[mpf] = []
     while len(chosen) <= spec.degree:
         power = len(chosen)
+        if spec.least_squares:
+            left = [t - _evaluate(chosen, x) for x, t in zip(grid, targets, strict=True)]
+            best = least_squares(grid, left, weights, range(power, spec.degree + 1))
+            chosen.append(round_to_format(best[0], spec.bits))
+            continue
         residuals = [(t - _evaluate(chosen, x)) / x**power for x, t in zip(grid, targets, strict=True)]
         scaled = [abs(w * x**power) for x, w in zip(grid, weights, strict=True)]
         free, _ = remez(grid, residuals, scaled, spec.degree + 1 - power)
@@ -397,12 +414,13 @@ FITS = (
     ),
     Fit(
         "erfc_double",
-        "exp(z**2) * erfc(z) * (1 + 0.25 * z) in v = (z - 3.875) / (1 + 0.25 * z)",
-        lambda v: _erfcx(_wide_tail_inverse(v)) * (1 + _wide_tail_inverse(v) / 4),
+        "exp(z**2) * erfc(z) * (1 + 0.25 * z) - 0.28125 in v = (z - 3.875) / (1 + 0.25 * z)",
+        lambda v: _erfcx(_wide_tail_inverse(v)) * (1 + _wide_tail_inverse(v) / 4) - mpf("0.28125"),
         lambda v: 1 / (_erfcx(_wide_tail_inverse(v)) * (1 + _wide_tail_inverse(v) / 4)),
         (_wide_tail_variable(mpf("0.5")), _wide_tail_variable(mpf("28"))),
-        20,
+        21,
         bits=64,
+        least_squares=True,
     ),
     Fit(
         "sin_double",
@@ -584,6 +602,8 @@ def table_entry(spec: Fit, coefficients: Sequence[mpf], error: mpf) -> str:
     ]
     if spec.bits != 32:
         lines.append(f"        bits={spec.bits},")
+    if spec.least_squares:
+        lines.append("        source=_LEAST_SQUARES,")
     lines.append("        literals=(")
     lines += [f'            "{literal(value, spec.bits)}",' for value in coefficients]
     return "\n".join([*lines, "        ),", "    ),"])

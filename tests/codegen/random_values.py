@@ -303,7 +303,7 @@ class ValueMaker:
         return self.create(memory.AddPointer, self.create(shape.Splat, pointer, shape=sizes), offsets)  # type: ignore[no-any-return]
 
     def distinct_pointers(self, pointer: Value, sizes: Shape) -> Value:
-        """Pointers from `pointer` on, each to another element: of two stores to one address it is not said which stays."""
+        """Pointers from `pointer` on, each to another element: of two stores to one it is not said which stays."""
         offsets: Value | None = None
         stride = 1
         for dim in self.rng.sample(range(len(sizes)), len(sizes)):

@@ -20,7 +20,8 @@ def product(a, b, c, m, n, k, ACC: ltl.constexpr, M: ltl.constexpr, N: ltl.const
     for start in range(0, k, K):
         depth = start + ltl.arange(0, K)
         x = ltl.load(a + row[:, None] * k + depth[None, :], mask=(row[:, None] < m) & (depth[None, :] < k), other=0)
-        y = ltl.load(b + column[None, :] * k + depth[:, None], mask=(depth[:, None] < k) & (column[None, :] < n), other=0)
+        covered = (depth[:, None] < k) & (column[None, :] < n)
+        y = ltl.load(b + column[None, :] * k + depth[:, None], mask=covered, other=0)
         acc = ltl.dot(x, y, acc, out_dtype=ACC)
     ltl.store(c + row[:, None] * n + column[None, :], acc, mask=(row[:, None] < m) & (column[None, :] < n))
 

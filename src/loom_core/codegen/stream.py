@@ -80,7 +80,8 @@ def mnemonic_of(op: Op) -> str:
         if name == "ne.bool":
             name = "xor.bool"
     elif isinstance(op, ew.Cast):
-        name, what = f"cast.{dtype}.{op.dtype.name}", f"`{op.name}` to {op.dtype.name}"
+        clamps = op.saturate and op.dtype.is_float and op.dtype.bits == 8
+        name, what = f"{'cast_sat' if clamps else 'cast'}.{dtype}.{op.dtype.name}", f"`{op.name}` to {op.dtype.name}"
     elif isinstance(op, ew.Select):
         dtype = op.on_true.type.dtype.name
         name = f"select.{dtype}"

@@ -344,7 +344,7 @@ class Fma(Elementwise):
             return on_floats(self.name, arith.fma32, (a, b, c))
         # The product of two narrow floats is exact in float64, which fma64 then rounds to odd: one rounding in all.
         exact = odd_fma(*(widen(value).astype(np.float64) for value in (a, b, c)))
-        return round_float(exact, dtype)
+        return round_float(exact, dtype, saturate=False)
 
 
 def odd_fma(a: Array, b: Array, c: Array) -> Array:

@@ -51,7 +51,7 @@ def on_floats(name: str, float32: Function, operands: tuple[Array, ...]) -> Arra
         with np.errstate(all="ignore"):
             return canonical(np.asarray(FLOAT64[name](*operands)))
     result = np.asarray(float32(*(widen(operand) for operand in operands)))
-    return round_float(result, dtype) if dtype.itemsize < 4 and result.dtype == np.float32 else result
+    return round_float(result, dtype, saturate=False) if dtype.itemsize < 4 and result.dtype == np.float32 else result
 
 
 def divide(a: Array, b: Array) -> Array:

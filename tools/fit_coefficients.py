@@ -557,7 +557,7 @@ SPLITS = (
     Split(("two_thirds_wide", "two_thirds_wide_low"), mpf(2) / 3, 64),
     Split(("two_over_pi_wide",), 2 / mpmath.pi, 64),
     Split(("half_pi_wide_1", "half_pi_wide_2", "half_pi_wide_3"), mpmath.pi / 2, 64),
-    Split(("sqrt_half_wide",), _SQRT_HALF, 64),
+    Split(("sqrt_half_wide", "sqrt_half_wide_low"), _SQRT_HALF, 64),
     Split(("pi_wide",), mpmath.pi, 64),
     Split(("log_pi_wide",), mpmath.log(mpmath.pi), 64),
     Split(("half_log_two_pi_wide",), mpmath.log(2 * mpmath.pi) / 2, 64),

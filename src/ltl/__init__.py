@@ -120,6 +120,7 @@ from ltl.matmul import dot
 from ltl.members import install as _install
 from ltl.memory import load, store
 from ltl.operators import add, mul, sub, where
+from ltl.packages import constexpr_function, next_power_of_2
 from ltl.program import arange, full, num_programs, program_id, to_tensor, zeros, zeros_like
 from ltl.random_numbers import (
     pair_uniform_to_normal,
@@ -151,11 +152,13 @@ from ltl.refused import REFUSED, refused_function
 from ltl.scans import associative_scan, cumprod, cumsum
 from ltl.shaping import broadcast, broadcast_to, expand_dims, permute, ravel, reshape, squeeze, trans, unsqueeze, view
 from ltl.tensor import tensor
+from ltl.tuning import Config, autotune, heuristics
 
 TRITON_MAX_TENSOR_NUMEL = 1 << 20
 """Triton's limit for the elements of a tile. Loom's is the size of SRAM."""
 
 __all__ = [
+    "Config",
     "JitFunction",
     "PropagateNan",
     "TRITON_MAX_TENSOR_NUMEL",
@@ -180,6 +183,7 @@ __all__ = [
     "atomic_store",
     "atomic_xchg",
     "atomic_xor",
+    "autotune",
     "bfloat16",
     "bitonic_merge",
     "block_type",
@@ -193,6 +197,7 @@ __all__ = [
     "condition",
     "const",
     "constexpr",
+    "constexpr_function",
     "constexpr_type",
     "cos",
     "cumprod",
@@ -220,6 +225,7 @@ __all__ = [
     "fma",
     "full",
     "gather",
+    "heuristics",
     "histogram",
     "int1",
     "int16",
@@ -245,6 +251,7 @@ __all__ = [
     "minimum",
     "mul",
     "multiple_of",
+    "next_power_of_2",
     "num_programs",
     "pair_uniform_to_normal",
     "permute",

@@ -110,9 +110,17 @@ def _pack_ranges(obj: LoomObject, command: Command, operands: Sequence[int]) -> 
         return []
     (row, rows), (column, columns) = _valid(extent, ext_lo, ext_hi), _valid(depth, k_lo, k_hi)
     at += row * extent_stride + column * depth_stride
-    reads = _box(space, at, (rows, columns), (extent_stride, depth_stride), 4, False)
+    reads = _box(space, at, (rows, columns), (extent_stride, depth_stride), _packed_bytes(command), False)
     size = panel_bytes(obj.machine, "ab"[command.flag("side")], extent, depth)
     return [*reads, Range(SPACE_SRAM, target, target + size, True, PANEL)]
+
+
+def _packed_bytes(command: Command) -> int:
+    """Bytes of an element that a pack reads."""
+    if command.mnemonic == "pack":
+        return 1 << command.flag("log2_bytes")
+    field = command.spec.flag("type")
+    return 1 << DTYPE_LOG2_BYTES[field.values[field.get(command.flags)]]
 
 
 def _accumulator(obj: LoomObject, at: int, m: int, n: int, write: bool) -> Range:
@@ -121,7 +129,7 @@ def _accumulator(obj: LoomObject, at: int, m: int, n: int, write: bool) -> Range
 
 
 def _matrix_ranges(obj: LoomObject, command: Command, operands: Sequence[int]) -> list[Range]:
-    if command.mnemonic == "matmul":
+    if command.mnemonic in ("matmul", "matmulf", "matmuli"):
         acc, a, b, m, n, k = operands
         if min(m, n, k) <= 0:
             return []
@@ -134,6 +142,7 @@ def _matrix_ranges(obj: LoomObject, command: Command, operands: Sequence[int]) -
     if command.mnemonic == "accfill":
         acc, m, n, _ = operands
         return [_accumulator(obj, acc, m, n, True)]
+    assert command.mnemonic == "accload", f"the model does not know what {command.mnemonic} touches"
     acc, source, m, n, *strides = operands
     return [_accumulator(obj, acc, m, n, True), *_box(SPACE_SRAM, source, (m, n), strides, 4, False)]
 
@@ -300,7 +309,7 @@ class _Processor:
                 return _box(operands[0], operands[1], (1,), (0,), 1 << item.flag("log2_bytes"), True)
             case "copy":
                 return _copy_ranges(item, operands)
-            case "pack":
+            case "pack" | "packf" | "packi":
                 return _pack_ranges(self.obj, item, operands)
             case "program":
                 if operands[0] not in self.programs:

@@ -74,9 +74,11 @@ def digests(hash_seed: int) -> str:
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path}
     program = DIGESTS.format(first=DETERMINISM.start, last=DETERMINISM.stop)
-    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    return result.stdout
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def test_objects_do_not_depend_on_the_hash_seed() -> None:
-    assert digests(1) == digests(2)
+    first = digests(1)
+    assert len(first.split()) == len(DETERMINISM)
+    assert first == digests(2)

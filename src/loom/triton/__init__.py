@@ -7,12 +7,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ltl import cdiv, jit
-    from ltl.packages import next_power_of_2
+    from ltl import Config, aggregate, autotune, cdiv, constexpr_function, heuristics, jit, next_power_of_2
+    from ltl.record import record
+    from ltl.source import load_source
 
-__all__ = ["cdiv", "jit", "next_power_of_2"]
+__all__ = [
+    "Config",
+    "aggregate",
+    "autotune",
+    "cdiv",
+    "constexpr_function",
+    "heuristics",
+    "jit",
+    "load_source",
+    "next_power_of_2",
+    "record",
+]
 
-_HOMES = {"cdiv": "ltl", "jit": "ltl", "next_power_of_2": "ltl.packages"}
+_HOMES = {**dict.fromkeys(__all__, "ltl"), "load_source": "ltl.source", "record": "ltl.record"}
 
 
 def __getattr__(name: str) -> Any:

@@ -66,6 +66,7 @@ class Assembly:
                 *_loop_text(emitter.items[span.start]),
             )
             for span in emitter.loops
+            if span.start in first_command
         )
 
     def _commands(self, index: int, item: Emitted) -> list[Command]:

@@ -55,18 +55,21 @@ def _after_definition(context: Context, value: Value) -> None:
     """Bring a fresh value where later users expect it: panel layout for products, a register for the ACP."""
     if value not in context.tiles:
         return
-    pack_from_sram(context, value)
-    if value.type.is_scalar and is_integral(value.type) and _used_by_command_processor(value):
-        context.scalars[value] = context.load_scalar(value)
+    assert value.defining_op is not None
+    with context.emitter.located(value.defining_op.location):
+        pack_from_sram(context, value)
+        if value.type.is_scalar and is_integral(value.type) and _used_by_command_processor(value):
+            context.scalars[value] = context.load_scalar(value)
 
 
 def _used_by_command_processor(value: Value) -> bool:
     """Whether an integer scalar is read by something else than the stream engine or a store of it."""
-    takers = (control.For, control.If, control.Yield, memory.DmaLoad, shape.AffineTile)
+    takers = (control.For, control.If, control.While, control.Yield, memory.DmaLoad, shape.AffineTile)
     return any(
         on_command_processor(user)
         or isinstance(user, takers)
         or (isinstance(user, memory.DmaStore) and (user.value is not value or user.operands.count(value) > 1))
+        or (isinstance(user, memory.IndexedAccess) and value is not getattr(user, "value", None))
         for user in value.users
     )
 
@@ -117,6 +120,29 @@ def _inside(context: Context, counter: Operand, upper: Operand, step: Operand) -
     return context.emitter.scalar("lt", *operands, name="inside")
 
 
+@lowers(control.While)
+def lower_while(context: Context, op: control.While) -> None:
+    """A backward jump under the watchdog; the results' places are the body's arguments."""
+    emitter = context.emitter
+    condition, body = op.regions
+    for value in (*condition.arguments, *op.results):
+        place(context, value)
+    for argument, result in zip(body.arguments, op.results, strict=True):
+        places = context.tiles if needs_window(result) else context.scalars
+        places[argument] = places[result]  # type: ignore[index]
+    assign_all(context, list(zip(condition.arguments, op.initial, strict=True)))
+    end = Label("done")
+    with emitter.while_loop():
+        lower_block(context, condition)
+        holds, *handed = condition.operations[-1].operands
+        decided = context.scalar(holds)
+        assign_all(context, list(zip(op.results, handed, strict=True)))
+        emitter.emit("brz", [decided, end], note="while")
+        lower_block(context, body)
+        assign_all(context, list(zip(condition.arguments, body.operations[-1].operands, strict=True)))
+    emitter.items.append(end)
+
+
 # ---- branches ----
 
 
@@ -156,6 +182,7 @@ def lower_grid(context: Context, body: Block) -> None:
     ahead = Prefetch(context, body, context.options.prefetch == "all")
     columns = [op.result for op in context.function.walk() if isinstance(op, control.ProgramId) and op.axis == 0]
     with ExitStack() as loops:
+        loops.enter_context(emitter.located(context.function.location))
         loops.enter_context(emitter.loop(ids[2], 0, context.grid[2], 1, note="grid z"))
         loops.enter_context(emitter.loop(ids[1], 0, context.grid[1], 1, note="grid y"))
         if ahead.loads:

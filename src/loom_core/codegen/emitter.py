@@ -91,7 +91,7 @@ class Emitted:
 
 @dataclass
 class LoopSpan:
-    """Commands [start, end] of a loop, from its `loop` to its `endloop`."""
+    """Commands [start, end] of a loop, from its `loop` (or the label of a `while`) to its last command."""
 
     start: int
     end: int = -1
@@ -153,6 +153,17 @@ class Emitter:
         span.end = len(self.items)
         self.emit("endloop", [])
         self.items.append(end)
+
+    @contextmanager
+    def while_loop(self) -> Iterator[None]:
+        """Repeats what is emitted inside, which leaves by a forward jump past it."""
+        top = Label("while")
+        span = LoopSpan(len(self.items))
+        self.loops.append(span)
+        self.items.append(top)
+        yield
+        span.end = len(self.items)
+        self.emit("while", [top])
 
     def remove_dead_scalars(self) -> None:
         """Drop scalar arithmetic whose result nothing reads (its readers were computed ahead)."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import loom_core.codegen.indexed
 import loom_core.codegen.memory
+import loom_core.codegen.rows
 import loom_core.codegen.stream  # noqa: F401  (the imports register lowerings)
 from loom_core.codegen.allocate import Lifetimes, number_registers, place_windows
 from loom_core.codegen.assemble import Assembly, window_table
@@ -22,6 +24,8 @@ from loom_core.objfile import Abi, AbiArg, LoomObject
 from loom_core.ops import matmul
 
 GRID_DIMS = 3
+WHILE_BUDGET = 1 << 32
+"""Backward jumps that a run may take: endless loops end, honest ones do not notice."""
 PREFETCH_LEVELS = ("all", "loops", "none")
 
 
@@ -109,7 +113,9 @@ def _noalias(args: list[AbiArg], options: Options) -> tuple[tuple[int, int], ...
 
 def _manifest(context: Context) -> dict[str, Any]:
     counts = Counter(item.mnemonic for item in context.emitter.items if isinstance(item, Emitted))
+    budget = {"while_budget": WHILE_BUDGET} if counts["while"] else {}
     return {
+        **budget,
         "kernel": context.function.name,
         "options": {"prefetch": context.options.prefetch, "assume_noalias": context.options.assume_noalias},
         "commands": dict(sorted(counts.items())),

@@ -132,9 +132,9 @@ def effects(op: Op) -> Effects:
     """Of the op and everything nested in it."""
     found = Effects(set(), set())
     for inner in op.walk():
-        if isinstance(inner, memory.DmaLoad):
+        if isinstance(inner, memory.DmaLoad | memory.DmaGather | memory.DmaScatterReduce | memory.DmaCompareSwap):
             found.reads.add(inner.base)
-        elif isinstance(inner, memory.DmaStore):
+        if isinstance(inner, memory.DmaStore | memory.StoringAccess):
             found.writes.add(inner.base)
     return found
 

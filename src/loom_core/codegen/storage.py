@@ -51,7 +51,7 @@ def needs_window(value: Value) -> bool:
     op = value.defining_op
     if value.type.is_pointer or isinstance(op, VIRTUAL):
         return False
-    if op is None or isinstance(op, control.For | control.If):
+    if op is None or isinstance(op, control.For | control.If | control.While):
         return not (value.type.is_scalar and is_integral(value.type))
     return not on_command_processor(op)
 

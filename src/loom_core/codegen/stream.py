@@ -16,7 +16,7 @@ from loom_core.isa.commands import Queue
 from loom_core.isa.program import R, S, SceInstr, SceOperand, SceProgram, StreamSpec
 from loom_core.isa.sce import DTYPE_LOG2_BYTES, SCE_OPS
 from loom_core.ops import elementwise as ew
-from loom_core.ops import reduction, shape
+from loom_core.ops import reduction, shape, special
 
 MAX_PROGRAM_DIMS = 4
 
@@ -87,6 +87,10 @@ def mnemonic_of(op: Op) -> str:
         name = f"select.{dtype}"
     elif isinstance(op, reduction.Reduce):
         name, what = f"reduce_{op.kind}.{dtype}", f"`{op.name}` by {op.kind}"
+    elif isinstance(op, reduction.Scan):
+        name, what = f"scan_{op.kind}.{dtype}", f"`{op.name}` by {op.kind}"
+    elif isinstance(op, special.CastTowardZero):
+        name, what = f"cast_rtz.{dtype}.{op.dtype.name}", f"`{op.name}` to {op.dtype.name}"
     elif isinstance(op, ew.Bitcast):
         name = f"mov.{op.dtype.bits}"
     else:
@@ -101,7 +105,7 @@ def move_mnemonic(tile: Tile, dtype_name: str, itemsize: int) -> str:
     return f"mov.{dtype_name}" if tile.accumulator else f"mov.{8 * itemsize}"
 
 
-class _Program:
+class ProgramBuilder:
     """Builds the program of one group."""
 
     def __init__(self, context: Context, space: tuple[int, ...], order: tuple[int, ...] | None = None) -> None:
@@ -111,6 +115,7 @@ class _Program:
         self.streams: list[_Stream] = []
         self.instructions: list[SceInstr] = []
         self.fold = 0
+        self.flags: dict[str, int] = {}
         self._inputs: dict[tuple[object, ...], S] = {}
         self._results: dict[Value, SceOperand] = {}
         self._registers = 0
@@ -225,6 +230,11 @@ class _Program:
             strides = (*strides, 0)
         return self.store_to(tile, value, strides or (0,))
 
+    def store_ordered(self, value: Value) -> S:
+        """A store stream for a result of the iteration space's shape, in the program's order of dimensions."""
+        tile = self.context.define(value)
+        return self.store_to(tile, value, self._ordered(tile.strides))
+
     def store_to(self, tile: Tile, value: Value, strides: tuple[Operand, ...]) -> S:
         spec = StreamSpec("store", value.type.dtype.name, tile.accumulator)
         return self._stream(_Stream(spec, tile.base, strides, self.context.access(tile, write=True)))
@@ -242,7 +252,7 @@ class _Program:
         renumber = {old: new for new, old in enumerate(order)}
         streams = [self.streams[i] for i in order]
         instructions = [_renumbered(instr, renumber) for instr in self.instructions]
-        program = _allocate_registers(streams, instructions)
+        program = allocate_registers(tuple(stream.spec for stream in streams), instructions)
         drain = any(stream.spec.acc for stream in streams)
         operands: list[Operand] = [0, *sizes]
         for stream in streams:
@@ -251,7 +261,7 @@ class _Program:
         self.context.emitter.emit(
             "program",
             operands,
-            flags={"ndim": len(sizes), "fold": self.fold, "drain": int(drain)},
+            flags={"ndim": len(sizes), "fold": self.fold, "drain": int(drain), **self.flags},
             queue=Queue.MXU if drain else Queue.SCE,
             program=program,
             accesses=accesses,
@@ -300,7 +310,7 @@ def _renumbered(instr: SceInstr, renumber: dict[int, int]) -> SceInstr:
     return SceInstr(instr.mnemonic, dst, fix(instr.a), fix(instr.b), fix(instr.c))
 
 
-def _allocate_registers(streams: list[_Stream], instructions: list[SceInstr]) -> SceProgram:
+def allocate_registers(streams: tuple[StreamSpec, ...], instructions: list[SceInstr]) -> SceProgram:
     """Reuse a register as soon as its value has been read for the last time.
 
     A result takes the register of one of its own operands only where both have one width: an engine writes element i
@@ -334,7 +344,7 @@ def _allocate_registers(streams: list[_Stream], instructions: list[SceInstr]) ->
             dst = R(register)
         free |= ending
         result.append(_instr(instr.mnemonic, dst, sources))
-    return SceProgram(tuple(stream.spec for stream in streams), tuple(result), count)
+    return SceProgram(streams, tuple(result), count)
 
 
 def _result_dtype(instr: SceInstr) -> str:
@@ -351,7 +361,7 @@ def lower_group(context: Context, group: Group) -> None:
     if group.permuted:
         axis = group.ops[0].attributes["axis"]
         order = (*(d for d in range(len(group.shape)) if d != axis), axis)
-    program = _Program(context, group.shape, order)
+    program = ProgramBuilder(context, group.shape, order)
     with context.emitter.located(group.ops[-1].location):
         for op in group.ops:
             program.add(op)
@@ -361,7 +371,7 @@ def lower_group(context: Context, group: Group) -> None:
 
 def emit_move(context: Context, value: Value, target: Tile, space: tuple[int, ...]) -> None:
     """Copy a value, through whatever view, into another tile of the same shape."""
-    program = _Program(context, space)
+    program = ProgramBuilder(context, space)
     source = program.operand(value)
     root = seen(context, value).root
     dtype = value.type.dtype

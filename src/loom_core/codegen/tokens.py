@@ -70,11 +70,17 @@ def _sites(emitter: Emitter) -> Iterator[_Site]:
     """Memory commands with the loops (by start) and branches (by start, negative) around them."""
     path: list[int] = []
     ends: dict[Label, int] = {}
+    tops = {item.operands[0]: 0 for item in emitter.items if isinstance(item, Emitted) and item.mnemonic == "while"}
     position = 0
     for index, item in enumerate(emitter.items):
         if isinstance(item, Label):
             if item in ends:
                 path.remove(ends.pop(item))
+            elif item in tops:
+                tops[item] = index + 1
+                path.append(index + 1)
+        elif item.mnemonic == "while":
+            path.remove(tops[item.operands[0]])
         elif item.mnemonic == "loop":
             path.append(index + 1)
         elif item.mnemonic == "endloop":

@@ -7,37 +7,8 @@ hexadecimal literal, so both sides read the same bits. `docs/numerics.md` prints
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-_REMEZ = "weighted minimax (Remez exchange); from the lowest on, each coefficient rounded and the rest refitted"
-
-
-@dataclass(frozen=True)
-class Polynomial:
-    """One approximation: `formula` on `domain`, coefficients ascending in powers of the variable.
-
-    `max_error` bounds the approximation error of the exact polynomial with these rounded coefficients (evaluation
-    rounding excluded), relative to the function that it serves and in units of 2**-24. `bits` is the storage format of
-    the coefficients (32 or 64).
-    """
-
-    name: str
-    formula: str
-    domain: tuple[float, float]
-    max_error: float
-    literals: tuple[str, ...]
-    bits: int = 32
-    source: str = _REMEZ
-
-    @property
-    def degree(self) -> int:
-        return len(self.literals) - 1
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """The coefficients as Python floats, ascending; exact in the storage format."""
-        return tuple(float.fromhex(literal) for literal in self.literals)
-
+from loom_core.isa.double_coefficients import DOUBLE_POLYNOMIALS
+from loom_core.isa.polynomial import Polynomial
 
 _POLYNOMIALS = (
     Polynomial(
@@ -413,7 +384,8 @@ _POLYNOMIALS = (
     ),
 )
 
-POLYNOMIALS: dict[str, Polynomial] = {polynomial.name: polynomial for polynomial in _POLYNOMIALS}
+_ALL_POLYNOMIALS = (*_POLYNOMIALS, *DOUBLE_POLYNOMIALS)
+POLYNOMIALS: dict[str, Polynomial] = {polynomial.name: polynomial for polynomial in _ALL_POLYNOMIALS}
 
 # A value split into several floats: each is the float32 nearest to what the earlier ones leave.
 CONSTANTS: dict[str, str] = {
@@ -431,7 +403,21 @@ CONSTANTS: dict[str, str] = {
     "half_pi_3": "-0x1.ee59dap-50",
     "half_pi_scaled": "0x1.921fb54442d18p-62",
     "ln2_wide": "0x1.62e42fefa39efp-1",
+    "ln2_wide_low": "0x1.abc9e3b39803fp-56",
     "log2_e_wide": "0x1.71547652b82fep+0",
+    "log2_e_wide_low": "0x1.777d0ffda0d24p-56",
+    "log10_e_wide": "0x1.bcb7b1526e50ep-2",
+    "log10_e_wide_low": "0x1.95355baaafad3p-57",
+    "log10_2_wide": "0x1.34413509f79ffp-2",
+    "log10_2_wide_low": "-0x1.9dc1da994fd21p-59",
+    "two_thirds_wide": "0x1.5555555555555p-1",
+    "two_thirds_wide_low": "0x1.5555555555555p-55",
+    "two_over_pi_wide": "0x1.45f306dc9c883p-1",
+    "half_pi_wide_1": "0x1.921fb54442d18p+0",
+    "half_pi_wide_2": "0x1.1a62633145c07p-54",
+    "half_pi_wide_3": "-0x1.f1976b7ed8fb8p-110",
+    "sqrt_half_wide": "0x1.6a09e667f3bcdp-1",
+    "sqrt_half_wide_low": "-0x1.bdd3413b26456p-55",
     "pi_wide": "0x1.921fb54442d18p+1",
     "log_pi_wide": "0x1.250d048e7a1bdp+0",
     "half_log_two_pi_wide": "0x1.d67f1c864beb5p-1",
@@ -443,14 +429,11 @@ def constant(name: str) -> float:
     return float.fromhex(CONSTANTS[name])
 
 
-# The binary fraction of 2 / pi, 32 bits a word, most significant first: enough for the largest finite float32.
+# The binary fraction of 2 / pi, 32 bits a word, most significant first: enough for the largest finite float64.
 TWO_OVER_PI_WORDS: tuple[int, ...] = (
-    0xA2F9836E,
-    0x4E441529,
-    0xFC2757D1,
-    0xF534DDC0,
-    0xDB629599,
-    0x3C439041,
-    0xFE5163AB,
-    0xDEBBC561,
-)
+    0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB, 0xDEBBC561,
+    0xB7246E3A, 0x424DD2E0, 0x06492EEA, 0x09D1921C, 0xFE1DEB1C, 0xB129A73E, 0xE88235F5, 0x2EBB4484,
+    0xE99C7026, 0xB45F7E41, 0x3991D639, 0x835339F4, 0x9C845F8B, 0xBDF9283B, 0x1FF897FF, 0xDE05980F,
+    0xEF2F118B, 0x5A0A6D1F, 0x6D367ECF, 0x27CB09B7, 0x4F463F66, 0x9E5FEA2D, 0x7527BAC7, 0xEBE5F17B,
+    0x3D0739F7, 0x8A5292EA, 0x6BFB5FB1, 0x1F8D5D08, 0x56033046, 0xFC7B6BAB,
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loom_core.ir.op import NOT_LOWERED, Op, attribute, operand, optional_operand
+from loom_core.ir.op import Op, attribute, operand, optional_operand
 from loom_core.ir.types import TileType
 from loom_core.ops.memory import verify_mask
 from loom_core.ops.reduction import COMBINES
@@ -24,7 +24,7 @@ class AtomicRmw(Op):
 
     name = "atomic_rmw"
     pure = False
-    no_lowering = NOT_LOWERED
+    no_lowering = "lower_addresses makes it dma_scatter_reduce"
     pointer = operand()
     value = operand()
     mask = optional_operand()
@@ -50,7 +50,7 @@ class AtomicCas(Op):
 
     name = "atomic_cas"
     pure = False
-    no_lowering = NOT_LOWERED
+    no_lowering = "lower_addresses makes it dma_compare_swap"
     pointer = operand()
     compare = operand()
     value = operand()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loom_core.base.dtype import bool_, i32
 from loom_core.ir.block import Block
-from loom_core.ir.op import NOT_LOWERED, Op, attribute, operand, variadic_operand
+from loom_core.ir.op import Op, attribute, operand, variadic_operand
 from loom_core.ir.types import TileType
 
 
@@ -66,7 +66,6 @@ class While(Op):
     name = "while"
     pure = False
     region_count = 2
-    no_lowering = NOT_LOWERED
     initial = variadic_operand()
     types = attribute(())
 

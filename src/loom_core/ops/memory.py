@@ -134,3 +134,93 @@ class DmaStore(StridedAccess):
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.value.type.shape)
+
+
+class IndexedAccess(Op):
+    """Family base of accesses through an index tile, and of strided ones whose mask is no box.
+
+    Element i = (i0, i1, ...) is at `base` + `offset` + index[i] * (bytes of a pointee) + sum of stride_d * i_d: `offset`
+    and `strides` are i64 scalars in bytes, `index` an i32 or i64 tile, all 0 where absent.
+    """
+
+    pure = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def verify(self) -> str | None:
+        index, mask, shape = self.index, self.mask, self.shape  # type: ignore[attr-defined]
+        if len(self.strides) != len(shape):  # type: ignore[attr-defined]
+            return f"a tile of shape {shape} needs one stride per dimension"
+        if index is not None and (index.type.shape != shape or index.type.dtype.name not in ("i32", "i64")):
+            return f"index is {index.type}, i32 or i64 of shape {shape} is needed"
+        if mask is not None and mask.type != TileType(bool_, shape):
+            return f"mask is {mask.type}, {TileType(bool_, shape)} is needed"
+        return None
+
+
+class DmaGather(IndexedAccess):
+    """Elements read where `mask` holds, `fill` (0 where absent) elsewhere."""
+
+    name = "dma_gather"
+    base = operand()
+    offset = operand()
+    index = optional_operand()
+    mask = optional_operand()
+    fill = optional_operand()
+    strides = variadic_operand()
+    tile_shape = attribute()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.tile_shape)
+
+    def infer(self) -> tuple[TileType, ...]:
+        return (TileType(self.base.type.pointee, self.tile_shape),)
+
+
+class StoringAccess(IndexedAccess):
+    """Family base of those that write `value`."""
+
+    base = operand()
+    offset = operand()
+    index = optional_operand()
+    mask = optional_operand()
+    value = operand()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.value.type.shape)
+
+
+class DmaScatter(StoringAccess):
+    """Elements written where `mask` holds, in row-major order."""
+
+    name = "dma_scatter"
+    strides = variadic_operand()
+
+
+class DmaScatterReduce(StoringAccess):
+    """memory = f(memory, value) where `mask` holds, one element after the other; the results are the old elements.
+
+    `kind` as in `atomic_rmw`; the result is 0 where the mask does not hold.
+    """
+
+    name = "dma_scatter_reduce"
+    strides = variadic_operand()
+    kind = attribute()
+
+    def infer(self) -> tuple[TileType, ...]:
+        return (self.value.type,)
+
+
+class DmaCompareSwap(StoringAccess):
+    """memory = value where memory has the bits of `compare`, one after the other; the results are the old elements."""
+
+    name = "dma_compare_swap"
+    compare = operand()
+    strides = variadic_operand()
+
+    def infer(self) -> tuple[TileType, ...]:
+        return (self.value.type,)

@@ -73,7 +73,6 @@ class Gather(Op):
     """Element (.., i, ..) is source[.., index[.., i, ..], ..] along `axis`; 0 where the index is outside."""
 
     name = "gather"
-    no_lowering = NOT_LOWERED
     source = operand()
     index = operand()
     axis = attribute()
@@ -105,7 +104,6 @@ class Sort(Op):
     """
 
     name = "sort"
-    no_lowering = NOT_LOWERED
     operand = operand()
     descending = attribute(False)
 
@@ -135,7 +133,6 @@ class Histogram(Op):
     """How many elements of a 1-D integer tile equal 0, 1, ... bins - 1, i32; where `mask` holds. Others do not count."""
 
     name = "histogram"
-    no_lowering = NOT_LOWERED
     operand = operand()
     mask = optional_operand()
     bins = attribute()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from loom_core.ir.block import Block
-from loom_core.ir.op import NOT_LOWERED, Op, attribute, operand, variadic_operand
+from loom_core.ir.op import Op, attribute, operand, variadic_operand
 from loom_core.ir.types import TileType
 from loom_core.ops import elementwise
 from loom_core.ops.formats import canonical, is_float
@@ -118,7 +118,6 @@ class Scan(Op):
     """The folds by `kind` of each prefix along `axis` (of each suffix if `reverse`), element after element in order."""
 
     name = "scan"
-    no_lowering = NOT_LOWERED
     operand = operand()
     kind = attribute()
     axis = attribute()
@@ -179,7 +178,6 @@ class RegionFold(Op):
     """
 
     region_count = 1
-    no_lowering = NOT_LOWERED
     inputs = variadic_operand()
     axis = attribute()
 

@@ -77,6 +77,9 @@ class Forms:
                 self._loop(op)
                 continue
             for region in op.regions:
+                for argument in region.arguments:
+                    self._table.pop(argument, None)
+                    self._scalar(argument)
                 self._block(region)
             form = self._form(op) if len(op.results) == 1 else None
             if form is not None:
@@ -138,6 +141,11 @@ def _keeps(assumed: Form, given: Form | None) -> bool:
     if given is None or given.base is not assumed.base or given.strides != assumed.strides:
         return False
     return given.base is not None or not given.widened
+
+
+def view_form(op: Op, form: Form) -> Form | None:
+    """What a view makes of a form; None where that has none."""
+    return _RULES[type(op)](op, form)  # type: ignore[no-any-return]
 
 
 # ---- one rule an operation ----

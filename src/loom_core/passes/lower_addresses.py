@@ -8,6 +8,7 @@ becomes
 `forms` finds the affine tiles, `regions` the boxes that masks are. Rules, on a walk that rebuilds the function:
   accesses  load and store through an affine pointer with a box-shaped mask become dma_load and dma_store
   other     a load whose `other` differs between elements becomes a dma_load and a select
+  indexed   others become dma_gather, dma_scatter and their kin: the affine part as strides, the rest as an index tile
   carried   an affine tile carried by a loop is carried as its scalar offset
   data      an affine integer tile that is used as data becomes one `affine` operation, a constant or a splat
 """
@@ -18,15 +19,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from loom_core.base.dtype import bool_, i64
+from loom_core.base.dtype import bool_, i32, i64
 from loom_core.ir.block import Block, Function
 from loom_core.ir.builder import Builder
 from loom_core.ir.op import Op
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
-from loom_core.ops import control, elementwise, memory, shape
-from loom_core.passes.affine import ONE, ZERO, Form, Polynomial
-from loom_core.passes.forms import Forms, NotAffine
+from loom_core.ops import atomic, control, elementwise, memory, reduction, shape
+from loom_core.passes.affine import ONE, ZERO, Form, Polynomial, add_forms
+from loom_core.passes.forms import Forms, NotAffine, view_form
 from loom_core.passes.integers import wrap
 from loom_core.passes.regions import Bounds, Comparison, Condition, Region, region_of
 
@@ -76,10 +77,16 @@ class _Lowering:
             self._load(op)
         elif isinstance(op, memory.Store):
             self._store(op)
+        elif isinstance(op, atomic.AtomicRmw | atomic.AtomicCas):
+            self._atomic(op)
         elif isinstance(op, control.For):
             self._loop(op)
         elif isinstance(op, control.If):
             self._branch(op)
+        elif isinstance(op, control.While):
+            self._while(op)
+        elif isinstance(op, reduction.RegionFold):
+            self._region_fold(op)
         elif not self._is_form(op):
             self._same(op)
 
@@ -133,9 +140,11 @@ class _Lowering:
             scalar = self._scalar_of(form.offset, value.type)
             return self.builder.create(shape.Splat, scalar, shape=value.type.shape)  # type: ignore[no-any-return]
         strides = [self._scalar(stride) for stride in form.strides]
-        return self.builder.create(  # type: ignore[no-any-return]
-            shape.AffineTile, self._scalar(form.offset), strides, shape=value.type.shape, dtype=dtype
+        wide = dtype if dtype.kind == "int" and dtype.bits >= 32 else (i64 if dtype.bits == 64 else i32)
+        tile = self.builder.create(
+            shape.AffineTile, self._scalar(form.offset), strides, shape=value.type.shape, dtype=wide
         )
+        return tile if wide is dtype else self.builder.create(elementwise.Cast, tile, dtype=dtype)  # type: ignore[no-any-return]
 
     def _scalar_of(self, polynomial: Polynomial, type: TileType) -> Value:
         """The polynomial as a scalar of the element type of `type`."""
@@ -193,29 +202,96 @@ class _Lowering:
     # ---- accesses ----
 
     def _load(self, op: memory.Load) -> None:
-        address, bounds = self._access(op)
+        region = self._box(op.pointer, op.mask)
         fill = self._uniform_fill(op.other) if op.other is not None else None
-        value = self.builder.create(memory.DmaLoad, *address, fill, bounds, tile_shape=op.result.type.shape)
+        shape_ = op.result.type.shape
+        if region is not None:
+            address, bounds = self._strided(op.pointer, region)
+            value = self.builder.create(memory.DmaLoad, *address, fill, bounds, tile_shape=shape_)
+        else:
+            base, offset, index, strides = self._indexed(op.pointer)
+            mask = self._data(op.mask) if op.mask is not None else None
+            value = self.builder.create(memory.DmaGather, base, offset, index, mask, fill, strides, tile_shape=shape_)
         if op.other is not None and fill is None:
             value = self.builder.create(elementwise.Select, self._data(op.mask), value, self._data(op.other))
         self._bind(op.result, value)
 
     def _store(self, op: memory.Store) -> None:
-        address, bounds = self._access(op)
-        self.builder.create(memory.DmaStore, *address, self._data(op.value), bounds)
+        region = self._box(op.pointer, op.mask)
+        if region is not None:
+            address, bounds = self._strided(op.pointer, region)
+            self.builder.create(memory.DmaStore, *address, self._data(op.value), bounds)
+            return
+        base, offset, index, strides = self._indexed(op.pointer)
+        mask = self._data(op.mask) if op.mask is not None else None
+        self.builder.create(memory.DmaScatter, base, offset, index, mask, self._data(op.value), strides)
 
-    def _access(self, op: memory.Load | memory.Store) -> tuple[tuple[Value, Value], list[Value]]:
-        """Base and offset, and the bounds, of a load or store."""
-        form, type = self.forms.get(op.pointer), op.pointer.type
+    def _atomic(self, op: atomic.AtomicRmw | atomic.AtomicCas) -> None:
+        base, offset, index, strides = self._indexed(op.pointer)
+        value = self._data(op.value)
+        if isinstance(op, atomic.AtomicCas):
+            compare = self._data(op.compare)
+            new = self.builder.create(memory.DmaCompareSwap, base, offset, index, None, value, compare, strides)
+        else:
+            mask = self._data(op.mask) if op.mask is not None else None
+            new = self.builder.create(
+                memory.DmaScatterReduce, base, offset, index, mask, value, strides, kind=op.kind
+            )
+        self._bind(op.result, new)
+
+    def _box(self, pointer: Value, mask: Value | None) -> Region | None:
+        """The box that an access covers, or None where no strided descriptor can express it."""
+        form = self.forms.get(pointer)
         if form is None or form.base is None:
-            raise NotAffine(op.location, what="pointer", access=op.name)
-        region: Region | None = Region.everything(len(type.shape))
-        if op.mask is not None:
-            region = region_of(op.mask, self.forms)
-        if region is None:
-            raise NotAffine(op.location, what="mask", access=op.name)
+            return None
+        return Region.everything(len(pointer.type.shape)) if mask is None else region_of(mask, self.forms)
+
+    def _strided(self, pointer: Value, region: Region) -> tuple[tuple[Value, Value], list[Value]]:
+        """Base and offset, and the bounds, of an affine access."""
+        form, type = self.forms.get(pointer), pointer.type
+        assert form is not None and form.base is not None
         address = self.values[form.base], self._scalar(form.offset.scaled(type.pointee.itemsize))
         return address, self._bounds(form, type, region)
+
+    def _indexed(self, pointer: Value) -> tuple[Value, Value, Value | None, list[Value]]:
+        """base, offset in bytes, index tile and strides in bytes of any access."""
+        form, index = self._parts(pointer)
+        assert form.base is not None
+        size = pointer.type.pointee.itemsize
+        strides = [self._scalar(stride.scaled(size)) for stride in form.strides]
+        return self.values[form.base], self._scalar(form.offset.scaled(size)), index, strides
+
+    def _parts(self, pointer: Value) -> tuple[Form, Value | None]:
+        """A pointer tile as the sum of an affine form and an index tile (new value, in elements; None: nothing)."""
+        form = self.forms.get(pointer)
+        if form is not None:
+            return form, None
+        op = pointer.defining_op
+        if isinstance(op, memory.AddPointer):
+            inner, index = self._parts(op.pointer)
+            offset = self.forms.get(op.offset)
+            total = add_forms(inner, offset) if offset is not None and not offset.widened else None
+            if total is not None:
+                return total, index
+            return inner, self._sum_of_indices(index, self._data(op.offset))
+        if isinstance(op, shape.Splat | shape.ExpandDims | shape.Broadcast | shape.Reshape | shape.Transpose):
+            inner, index = self._parts(op.operand)
+            moved = view_form(op, inner)
+            if moved is not None and index is not None:
+                return moved, self.builder.create(type(op), index, **op.attributes)
+        raise NotAffine(self.builder.location, what="pointer", access="access")
+
+    def _sum_of_indices(self, index: Value | None, more: Value) -> Value:
+        """Index tiles of i32 stay so; sums, and other types, are i64."""
+        if more.type.dtype.name not in ("i32", "i64"):
+            more = self.builder.create(elementwise.Cast, more, dtype=i64)
+        if index is None:
+            return more
+        wide = [
+            value if value.type.dtype is i64 else self.builder.create(elementwise.Cast, value, dtype=i64)
+            for value in (index, more)
+        ]
+        return self.builder.create(elementwise.Add, *wide)  # type: ignore[no-any-return]
 
     def _bounds(self, pointer: Form, type: TileType, region: Region) -> list[Value]:
         """stride, lo, hi of every dimension (a scalar has one of size 1); conditions empty the first one."""
@@ -301,6 +377,32 @@ class _Lowering:
         new = self.builder.create_op(control.If, self._data(op.condition), regions=blocks, types=op.types)
         for old_result, new_result in zip(op.results, new.results, strict=True):
             self._bind(old_result, new_result)
+
+    def _while(self, op: control.While) -> None:
+        """Rebuild a loop with a condition; what it carries is data."""
+        initial = [self._data(value) for value in op.initial]
+        blocks = [self._copied(region) for region in op.regions]
+        new = self.builder.create_op(control.While, initial, regions=blocks, types=op.types)
+        for old_result, new_result in zip(op.results, new.results, strict=True):
+            self._bind(old_result, new_result)
+
+    def _region_fold(self, op: reduction.RegionFold) -> None:
+        inputs = [self._data(value) for value in op.inputs]
+        new = self.builder.create_op(type(op), inputs, regions=[self._copied(op.regions[0])], **op.attributes)
+        for old_result, new_result in zip(op.results, new.results, strict=True):
+            self._bind(old_result, new_result)
+
+    def _copied(self, old: Block) -> Block:
+        """A nested block whose arguments are data."""
+        names = tuple(value.name or "" for value in old.arguments)
+        block = Block(tuple(value.type for value in old.arguments), names)
+        for old_argument, new_argument in zip(old.arguments, block.arguments, strict=True):
+            self._bind(old_argument, new_argument)
+        with self._inside(block):
+            self._operations_before_yield(old)
+            given = [self._data(value) for value in old.operations[-1].operands]
+            self.builder.create(control.Yield, given, location=old.operations[-1].location)
+        return block
 
     def _operations_before_yield(self, block: Block) -> None:
         for op in block.operations[:-1]:

@@ -1,7 +1,8 @@
 """Gives storage of its own to what an engine must read or write directly.
 
 Rules (`copy` is an elementwise identity, so it fuses with whatever computes its operand):
-  store     dma_store %v, where %v is a view, virtual or may lie in an accumulator  ->  dma_store (copy %v)
+  store     dma_store %v, where %v is a view, virtual or may lie in an accumulator  ->  dma_store (copy %v); the same
+            for the tiles that indexed accesses take
   operand   dot %a, %b, where one is virtual, may lie in an accumulator or is carried  ->  dot (copy %a), %b
   acc       dot ..., acc = %c, where %c is loaded, a view or virtual  ->  dot ..., acc = (copy %c), unless a constant
   carried   for / yield of a view or virtual tile  ->  of its copy, unless a constant
@@ -17,7 +18,7 @@ from loom_core.ir.block import Function
 from loom_core.ir.builder import Builder
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
-from loom_core.ops import control, elementwise, matmul, memory, reduction, shape
+from loom_core.ops import control, elementwise, matmul, memory, rearrange, reduction, shape
 from loom_core.passes.log import log_rewrite
 from loom_core.passes.simplify import VIEWS, is_integral
 
@@ -47,6 +48,13 @@ def _demands(op: Op, layout: _Layouts) -> Iterator[Demand]:
     """What the engines ask of each operand: (rule, position of the operand, whether it is fine as it is)."""
     if isinstance(op, memory.DmaStore):
         yield "store", op.operands.index(op.value), layout.is_plain
+    elif isinstance(op, memory.IndexedAccess):
+        for name in ("index", "mask", "value", "compare"):
+            value = getattr(op, name, None)
+            if value is not None:
+                yield "store", op.operands.index(value), layout.is_plain
+    elif isinstance(op, rearrange.Sort | rearrange.Histogram | rearrange.Gather | reduction.RegionFold):
+        yield from (("store", index, layout.is_plain) for index in range(len(op.operands)))
     elif isinstance(op, matmul.Dot):
         yield "operand", 0, layout.is_matrix_operand
         yield "operand", 1, layout.is_matrix_operand

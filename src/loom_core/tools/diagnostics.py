@@ -65,3 +65,9 @@ class NoRecordings(BadUsage):
     code = "LOOM-K112"
     template = "there is no recorded launch in {folders}"
     hint = "a recorded launch is a folder with meta.json, data.npz and kernel.py"
+
+
+class NotTritonSource(BadUsage):
+    code = "LOOM-K113"
+    template = "this source cannot be read as Triton kernels: {reason}"
+    hint = "it is run as far as its kernels need: imports, the functions decorated with jit, and what these name"

@@ -12,7 +12,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from loom_core.base.diagnostics import LoomError
-from loom_core.ir.op import NOT_LOWERED, Op
+from loom_core.ir.op import NOT_LOWERED, REGISTRY, Op
 from loom_core.passes.forms import NotAffine
 
 # ---- dtypes: what compiles is found out by compiling it --------------------------------------------------------------
@@ -80,19 +80,11 @@ def _dtype_rows() -> Iterator[str]:
 # ---- operations that are not compiled --------------------------------------------------------------------------------
 
 
-def _classes(base: type[Op]) -> Iterator[type[Op]]:
-    for kind in base.__subclasses__():
-        yield kind
-        yield from _classes(kind)
-
-
 def not_compiled() -> list[type[Op]]:
     """Operations that so far only the interpreter runs, by name."""
-    importlib.import_module("loom_core.ops")
-    found = [
-        kind for kind in _classes(Op) if kind.no_lowering == NOT_LOWERED and kind.__module__.startswith("loom_core.")
-    ]
-    return sorted(found, key=lambda kind: kind.name)
+    importlib.import_module("loom_core.ops")  # which declares them
+    ours = (kind for kind in REGISTRY.values() if kind.__module__.startswith("loom_core."))
+    return sorted((kind for kind in ours if kind.no_lowering == NOT_LOWERED), key=lambda kind: kind.name)
 
 
 def _not_compiled_text() -> str:
@@ -129,6 +121,8 @@ GROUPS: Final[dict[str, str]] = {
     "ltl.aggregates": "Aggregates",
     "ltl.dtypes": "Types",
     "ltl.tensor": "Tiles",
+    "ltl.tuning": "Tuning",
+    "ltl.packages": "For host code, under Triton's names",
 }
 """Module -> heading of its functions; functions of other modules come last."""
 _OTHER: Final = "Other"
@@ -206,9 +200,8 @@ def _is_shared(ltl: ModuleType, name: str) -> bool:
 
 
 def _module_text(module: ModuleType) -> str:
-    return (
-        f"{_first_sentence(inspect.getdoc(module) or '')} {', '.join(f'`{name}`' for name in sorted(module.__all__))}."
-    )
+    role = " ".join((inspect.getdoc(module) or "").split("\n\n")[0].split())
+    return f"{role} {', '.join(f'`{name}`' for name in sorted(module.__all__))}."
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
@@ -294,15 +287,16 @@ need not be a power of two. All tiles of a program that are alive at once must f
 
 Every address that is touched is checked against the whole allocation that the argument lives in, which is what a
 pointer of Triton would reach: the base array of a NumPy view, the storage of a torch tensor. So a kernel may go from a
-slice `x[2:]` back to `x[0]`, and from a row to the next; one element past the allocation stops the run with the line of
-the access (LOOM-S101; LOOM-R210 in the interpreter) and what it reached. Programs that ran before have had their effect.
+slice `x[2:]` back to `x[0]`, and from a row to the next; one element past the allocation stops the run with the line
+of the access (LOOM-S101; LOOM-R210 in the interpreter) and what it reached. Programs that ran before have had their
+effect.
 
 ## Control flow
 
 * `for i in range(...)`, `ltl.range`: loops at run time. `ltl.static_range` is unrolled while compiling.
 * `if`, `a if c else b`, `and`, `or`, `not` on scalars. A condition that is known while compiling takes one way as in
   Python; on a run-time condition both ways are compiled.
-* `while`; `break`; early `return`; `assert` of compile-time conditions.
+* `while`; `break`; `continue`; early `return`; `assert` of compile-time conditions.
 * A variable that a loop or a run-time branch changes keeps its dtype and shape, and has a value before the loop or in
   both branches. Compile-time values cannot change there.
 * Functions made with `@ltl.jit` are inlined where a kernel calls them. Plain Python functions may take compile-time

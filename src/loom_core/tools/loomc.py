@@ -23,6 +23,7 @@ from loom_core.objfile.errors import NotAnObject
 from loom_core.tools.console import byte_count, show_table
 from loom_core.tools.diagnostics import BadUsage, UnreadableFile
 from loom_core.tools.file_kinds import identify
+from loom_core.tools.migrate import migrate_command
 from loom_core.tools.replay import replay_command
 
 if TYPE_CHECKING:
@@ -338,6 +339,7 @@ def show_profile(result: Profile, shown: int) -> None:
     )
 
 
+main.add_command(migrate_command)
 main.add_command(replay_command)
 
 if __name__ == "__main__":

@@ -1,0 +1,269 @@
+"""Triton source to LTL source: the same kernels under other imports, and what of the text they consist of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+_LANGUAGE: Final = "triton.language"
+_OWN: Final = {
+    "jit", "autotune", "heuristics", "Config", "cdiv", "next_power_of_2", "constexpr_function", "aggregate",
+}  # fmt: skip
+"""Names of the package triton that are LTL's too."""
+_FROM: Final = {
+    "triton.language.core": "ltl.core",
+    "triton.language.standard": "ltl.core",
+    "triton.language.random": "ltl.core",
+    "triton.language.target_info": "ltl.target_info",
+    "triton.language.extra": "ltl.extra",
+    "triton.language.extra.libdevice": "ltl.libdevice",
+    "triton.language.extra.cuda": "ltl.extra.cuda",
+    "triton.language.extra.cuda.libdevice": "ltl.libdevice",
+    "triton.language.math": "ltl.math",
+    "torch._inductor.runtime": "ltl",
+    "torch._inductor.runtime.triton_helpers": "ltl.inductor",
+    "triton.tools.tensor_descriptor": "ltl.host_descriptor",
+}
+"""Modules that are imported from, and where LTL has their names."""
+_RENAMED: Final = {("ltl", "triton_helpers"): "inductor as triton_helpers"}
+
+
+@dataclass(frozen=True)
+class Edit:
+    """The text between two positions (line from 1, column in UTF-8 bytes) is to be replaced."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Left:
+    """Something of Triton's that has no counterpart and stays as it is."""
+
+    name: str
+    line: int
+
+
+@dataclass
+class Migration:
+    """The migrated text of a module, and what in it still needs Triton."""
+
+    text: str
+    left: list[Left] = field(default_factory=list)
+
+
+def migrate(text: str) -> Migration:
+    """The module with Triton's imports and names replaced by LTL's; everything else, comments included, stays.
+
+    SyntaxError if the text is no Python.
+    """
+    tree = ast.parse(text)
+    rewriter = _Rewriter(tree)
+    # An import that goes takes its line with it.
+    edits = [replace(e, end_line=e.end_line + 1, end_column=0) if not e.text else e for e in rewriter.edits]
+    return Migration(apply_edits(text if text.endswith("\n") else text + "\n", edits), rewriter.left)
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """The text with edits made, which do not overlap."""
+    lines = [line.encode() for line in text.splitlines(keepends=True)]
+    for edit in sorted(edits, key=lambda e: (e.line, e.column), reverse=True):
+        first, last = edit.line - 1, edit.end_line - 1
+        rest = lines[last][edit.end_column :] if last < len(lines) else b""
+        joined = lines[first][: edit.column] + edit.text.encode() + rest
+        lines[first : last + 1] = [joined]
+    return b"".join(lines).decode()
+
+
+class _Rewriter:
+    """Finds the names under which a module knows Triton, and the edits that make them LTL's."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.edits: list[Edit] = []
+        self.left: list[Left] = []
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        self.packages = {"triton"}
+        self.languages: set[str] = set()
+        # A module that has a name `ltl` of its own keeps its name for the language.
+        self.taken = "ltl" in names
+        self._imports(tree)
+        self._names(tree)
+
+    def _imports(self, tree: ast.Module) -> None:
+        imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        for node in imports:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.name == _LANGUAGE and alias.asname:
+                        self.languages.add(alias.asname)
+                    elif alias.name == "triton":
+                        self.packages.add(alias.asname or "triton")
+            elif node.module == "triton":
+                self.languages |= {alias.asname or "language" for alias in node.names if alias.name == "language"}
+        self.done = False
+        for node in imports:
+            replacement = self._import(node) if isinstance(node, ast.Import) else self._import_from(node)
+            if replacement is not None:
+                self.edits.append(_over(node, replacement or ("" if node in tree.body else "pass")))
+
+    @property
+    def alias(self) -> str:
+        """What the migrated module calls the language."""
+        return min(self.languages, default="tl") if self.taken else "ltl"
+
+    def _language_import(self) -> str:
+        return f"import loom.triton.language as {self.alias}"
+
+    def _import(self, node: ast.Import) -> str | None:
+        ours = [alias for alias in node.names if alias.name.split(".", 1)[0] == "triton" or _renamed(alias)]
+        others = [alias for alias in node.names if alias not in ours]
+        if not ours:
+            return None
+        lines = [f"import {_alias(alias)}" for alias in others]
+        for alias in ours:
+            if alias.name in ("triton", _LANGUAGE):
+                if not self.done:
+                    lines.append(self._language_import())
+                    self.done = True
+            elif _renamed(alias):
+                lines.append(f"import {_FROM[alias.name]} as {alias.asname}")
+            else:
+                self.left.append(Left(alias.name, node.lineno))
+                lines.append(f"import {_alias(alias)}")
+        return "; ".join(lines)
+
+    def _import_from(self, node: ast.ImportFrom) -> str | None:
+        module = node.module or ""
+        if module == "triton":
+            kept = [alias for alias in node.names if alias.name != "language"]
+            lines = [] if self.done else [self._language_import()]
+            self.done = True
+            own = [alias for alias in kept if alias.name in _OWN]
+            if own:
+                lines.append(f"from ltl import {', '.join(map(_alias, own))}")
+            foreign = [alias for alias in kept if alias.name not in _OWN]
+            if foreign:
+                self.left += [Left(f"triton.{alias.name}", node.lineno) for alias in foreign]
+                lines.append(f"from triton import {', '.join(map(_alias, foreign))}")
+            return "; ".join(lines) or "pass"
+        if module == _LANGUAGE:
+            return f"from loom.triton.language import {', '.join(map(_alias, node.names))}"
+        if module not in _FROM:
+            if module.split(".", 1)[0] == "triton":
+                self.left.append(Left(module, node.lineno))
+            return None
+        target = _FROM[module]
+        parts = [_RENAMED.get((target, alias.name), _alias(alias)) for alias in node.names]
+        return f"from {target} import {', '.join(parts)}"
+
+    def _names(self, tree: ast.Module) -> None:
+        inside: set[ast.AST] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node not in inside:
+                self._attribute(node, inside)
+            elif isinstance(node, ast.Name) and node.id in self.languages and node not in inside:
+                self.edits.append(_over(node, self.alias))
+
+    def _attribute(self, node: ast.Attribute, inside: set[ast.AST]) -> None:
+        """`triton.jit`, `triton.language.load`, ...: the part up to the name that LTL has."""
+        base = node.value
+        if isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name) and base.value.id in self.packages:
+            if base.attr == "language":
+                inside.update((base, base.value))
+                self.edits.append(_over(base, self.alias))
+            return
+        if not isinstance(base, ast.Name) or base.id not in self.packages:
+            return
+        inside.add(base)
+        if node.attr in _OWN:
+            self.edits.append(_over(base, self.alias))
+        elif node.attr == "language":
+            self.edits.append(_over(node, self.alias))
+        else:
+            self.left.append(Left(f"triton.{node.attr}", node.lineno))
+
+
+def _renamed(alias: ast.alias) -> bool:
+    """Whether `import name as x` brings in a module that LTL has elsewhere."""
+    return alias.asname is not None and alias.name in _FROM
+
+
+def _alias(alias: ast.alias) -> str:
+    return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
+
+
+def _over(node: ast.expr | ast.stmt, text: str) -> Edit:
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    return Edit(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text)
+
+
+# ---- the part of a module that its kernels need ----------------------------------------------------------------------
+
+
+def kernel_names(tree: ast.Module) -> list[str]:
+    """The functions that a module decorates with jit, in order."""
+    return [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and any(_is_jit(decorator) for decorator in node.decorator_list)
+    ]
+
+
+def _is_jit(decorator: ast.expr) -> bool:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    return name == "jit"
+
+
+def needed_source(text: str) -> str:
+    """The module without the statements that its kernels do not need: their lines are left empty.
+
+    Kept are imports, the kernels, and, as far as these name them, other definitions and assignments.
+    """
+    tree = ast.parse(text)
+    kept = _needed(tree)
+    lines = text.splitlines()
+    shown = [""] * len(lines)
+    for statement in kept:
+        first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+        for number in range(first - 1, statement.end_lineno or first):
+            shown[number] = lines[number]
+    return "\n".join(shown) + "\n"
+
+
+def _needed(tree: ast.Module) -> list[ast.stmt]:
+    defined: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        for name in _defines(statement):
+            defined.setdefault(name, []).append(statement)
+    kept: dict[int, ast.stmt] = {}
+    pending = [s for s in tree.body if isinstance(s, (ast.Import, ast.ImportFrom))]
+    pending += [statement for name in kernel_names(tree) for statement in defined[name]]
+    while pending:
+        statement = pending.pop()
+        if id(statement) in kept:
+            continue
+        kept[id(statement)] = statement
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name):
+                pending.extend(defined.get(node.id, ()))
+    return [statement for statement in tree.body if id(statement) in kept]
+
+
+def _defines(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        yield statement.name
+    elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for target in targets:
+            for node in ast.walk(target):
+                if isinstance(node, ast.Name):
+                    yield node.id
+
+
+__all__ = ["Left", "Migration", "kernel_names", "migrate", "needed_source"]

@@ -1,0 +1,110 @@
+"""Waits: none that follows from another, tokens shared where there are too few, gates where a command has too many."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from loom_core.isa.commands import MAX_WAITS, Queue
+from loom_core.isa.encoding import Command, decode
+from loom_core.isa.machine import L1_MINI, MachineConfig
+from loom_core.objfile import LoomObject
+from tests.codegen.execution import compiled, faults
+from tests.codegen.sketch import Sketch
+
+
+def commands(obj: LoomObject, *mnemonics: str) -> list[Command]:
+    return [item for item in decode(obj.commands) if item.mnemonic in mnemonics]
+
+
+def test_no_wait_follows_from_another() -> None:
+    """The store waits for the program, not for the load; the next load for the program that reads its window."""
+    k = Sketch()
+    tile = k.load((8,))
+    k.store(k.add(tile, tile))
+    obj = compiled(k.finished(), prefetch="none")
+    (load, store), (program,) = commands(obj, "copy"), commands(obj, "program")
+    waits = [[(wait.token, wait.lag) for wait in item.waits] for item in (load, program, store)]
+    assert waits == [[(program.signal, 0)], [(load.signal, 0), (store.signal, 0)], [(program.signal, 0)]]
+
+
+def test_readers_of_a_prefetched_tile_lag_one_load_behind() -> None:
+    k = Sketch(grid=(3, 1, 1))
+    tile = k.load((8,))
+    k.store(k.add(tile, tile))
+    obj = compiled(k.finished(), prefetch="all")
+    (program,) = commands(obj, "program")
+    assert [wait.lag for wait in program.waits if wait.lag] == [1]
+
+
+def test_no_token_is_signalled_in_vain() -> None:
+    k = Sketch(grid=(2, 1, 1))
+    for _ in range(5):
+        k.store(k.dot(k.load((8, 8)), k.load((8, 8))))
+    items = decode(compiled(k.finished()).commands)
+    waited = {wait.token for item in items for wait in item.waits}
+    assert {item.signal for item in items if item.signal} == waited
+
+
+def straight(count: int) -> Sketch:
+    k = Sketch(grid=(2, 1, 1))
+    first = k.load((8,))
+    for _ in range(count):
+        k.store(k.add(k.load((8,)), first))
+    return k
+
+
+@pytest.mark.parametrize("tokens", [2, 3, 7, 8, 9, 20, 1024])
+def test_few_tokens_are_shared(tokens: int) -> None:
+    machine = dataclasses.replace(L1_MINI, name="few", tokens=tokens)
+    k = straight(12)
+    obj = compiled(k.finished(), machine)
+    assert max(item.signal for item in decode(obj.commands)) < tokens
+    assert not faults(k.finished(), k.launch(), machine)
+
+
+def after_many_branches() -> Sketch:
+    """The last load overwrites windows of commands that may have run or not: no wait follows from another."""
+    k = Sketch(n=3)
+    shared = k.load((8,))
+    for number in range(20):
+        blocks: list[object] = []
+        with k.arm(blocks):  # type: ignore[arg-type]
+            k.store(k.add(k.load((8,)), shared))
+            k.give()
+        with k.arm(blocks):  # type: ignore[arg-type]
+            k.store(k.load((8,)))
+            k.give()
+        k.branch(k.compare("gt", k.n, k.constant(number - 10)), blocks)  # type: ignore[arg-type]
+    k.store(k.dot(k.load((64, 64)), k.load((64, 64))))
+    return k
+
+
+def gates(obj: LoomObject) -> list[Command]:
+    """Copies of nothing."""
+    return [item for item in commands(obj, "copy") if item.operands[5] == 0]
+
+
+@pytest.mark.parametrize("assume_noalias", [True, False])
+def test_more_waits_than_fit_a_command(assume_noalias: bool) -> None:
+    k = after_many_branches()
+    obj = compiled(k.finished(), prefetch="none", assume_noalias=assume_noalias)
+    found = gates(obj)
+    assert found
+    assert all(item.queue == Queue.DMA0 and item.signal for item in found)
+    assert max(len(item.waits) for item in decode(obj.commands)) <= MAX_WAITS
+    assert not faults(k.finished(), k.launch(), prefetch="none", assume_noalias=assume_noalias)
+
+
+@pytest.mark.parametrize("machine", [L1_MINI, dataclasses.replace(L1_MINI, name="one-queue", dma_queues=1)])
+def test_loads_take_turns_on_the_queues(machine: MachineConfig) -> None:
+    k = Sketch()
+    tiles = [k.load((8,)) for _ in range(6)]
+    total = tiles[0]
+    for tile in tiles[1:]:
+        total = k.add(total, tile)
+    k.store(total)
+    *loads, store = (item.queue for item in commands(compiled(k.finished(), machine, prefetch="none"), "copy"))
+    assert set(loads) == set(range(Queue.DMA0, Queue.DMA0 + max(1, machine.dma_queues - 1)))
+    assert store == Queue.DMA0 + machine.dma_queues - 1

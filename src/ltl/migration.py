@@ -220,50 +220,61 @@ def _is_jit(decorator: ast.expr) -> bool:
     return name == "jit"
 
 
-def needed_source(text: str) -> str:
-    """The module without the statements that its kernels do not need: their lines are left empty.
+def needed_statements(tree: ast.Module) -> list[ast.stmt]:
+    """What a module's kernels need, in order: the kernels, and definitions, assignments and imports that they name.
 
-    Kept are imports, the kernels, and, as far as these name them, other definitions and assignments.
+    Imports are cut down to the names that are needed.
     """
-    tree = ast.parse(text)
-    kept = _needed(tree)
-    lines = text.splitlines()
-    shown = [""] * len(lines)
-    for statement in kept:
-        first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
-        for number in range(first - 1, statement.end_lineno or first):
-            shown[number] = lines[number]
-    return "\n".join(shown) + "\n"
-
-
-def _needed(tree: ast.Module) -> list[ast.stmt]:
     defined: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
-        for name in _defines(statement):
+        for name in defined_names(statement):
             defined.setdefault(name, []).append(statement)
-    kept: dict[int, ast.stmt] = {}
-    pending = [s for s in tree.body if isinstance(s, (ast.Import, ast.ImportFrom))]
-    pending += [statement for name in kernel_names(tree) for statement in defined[name]]
+    kept: dict[ast.stmt, None] = {}
+    wanted: set[str] = set()
+    pending = list(kernel_names(tree))
     while pending:
-        statement = pending.pop()
-        if id(statement) in kept:
+        name = pending.pop()
+        if name in wanted:
             continue
-        kept[id(statement)] = statement
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name):
-                pending.extend(defined.get(node.id, ()))
-    return [statement for statement in tree.body if id(statement) in kept]
+        wanted.add(name)
+        for statement in defined.get(name, ()):
+            if statement not in kept:
+                kept[statement] = None
+                pending += [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    return [_only(statement, wanted) for statement in tree.body if statement in kept]
 
 
-def _defines(statement: ast.stmt) -> Iterator[str]:
+def _only(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
+    """An import of just the names that are wanted; other statements as they are."""
+    if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return statement
+    names = [alias for alias in statement.names if _bound(alias) in wanted]
+    made: ast.stmt = (
+        ast.Import(names)
+        if isinstance(statement, ast.Import)
+        else ast.ImportFrom(statement.module, names, statement.level)
+    )
+    return ast.copy_location(made, statement)
+
+
+def _bound(alias: ast.alias) -> str:
+    return alias.asname or alias.name.split(".", 1)[0]
+
+
+def defined_names(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module defines, those inside `if`, `try` and `with` too."""
     if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         yield statement.name
+    elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+        yield from map(_bound, statement.names)
     elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for target in targets:
-            for node in ast.walk(target):
-                if isinstance(node, ast.Name):
-                    yield node.id
+            yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+    elif isinstance(statement, (ast.If, ast.Try, ast.With)):
+        for child in ast.walk(statement):
+            if isinstance(child, ast.stmt) and child is not statement and not isinstance(child, (ast.If, ast.Try)):
+                yield from defined_names(child)
 
 
-__all__ = ["Left", "Migration", "kernel_names", "migrate", "needed_source"]
+__all__ = ["Left", "Migration", "defined_names", "kernel_names", "migrate", "needed_statements"]

@@ -92,8 +92,7 @@ def lower_for(context: Context, loop: control.For) -> None:
     assign_all(context, list(zip(carried, loop.initial, strict=True)))
     register = Register(counter.name or "i")
     context.scalars[counter] = register
-    enabled = context.options.prefetch in ("all", "loops") and isinstance(step, int)
-    ahead = Prefetch(context, block, enabled)
+    ahead = Prefetch(context, block, context.options.prefetch in ("all", "loops"))
     if ahead.loads:
         state: State = {counter: lower, **dict(zip(carried, loop.initial, strict=True))}
         ahead.prologue(state, _inside(context, lower, upper, step))
@@ -112,12 +111,15 @@ def lower_for(context: Context, loop: control.For) -> None:
 
 
 def _inside(context: Context, counter: Operand, upper: Operand, step: Operand) -> Operand:
-    """1 where the counter is still inside the bounds; the step is known."""
-    assert isinstance(step, int)
-    if isinstance(counter, int) and isinstance(upper, int):
+    """1 where the counter is still inside the bounds."""
+    if isinstance(counter, int) and isinstance(upper, int) and isinstance(step, int):
         return int(counter < upper if step > 0 else counter > upper)
-    operands = (counter, upper) if step > 0 else (upper, counter)
-    return context.emitter.scalar("lt", *operands, name="inside")
+    emitter = context.emitter
+    if isinstance(step, int):
+        operands = (counter, upper) if step > 0 else (upper, counter)
+        return emitter.scalar("lt", *operands, name="inside")
+    below, above = emitter.scalar("lt", counter, upper), emitter.scalar("lt", upper, counter)
+    return emitter.scalar("sel", emitter.scalar("lt", 0, step), below, above, name="inside")
 
 
 @lowers(control.While)

@@ -71,3 +71,9 @@ class NotTritonSource(BadUsage):
     code = "LOOM-K113"
     template = "this source cannot be read as Triton kernels: {reason}"
     hint = "it is run as far as its kernels need: imports, the functions decorated with jit, and what these name"
+
+
+class NeededNameMissing(BadUsage):
+    code = "LOOM-K114"
+    template = "{name} could not be made: {reason}"
+    hint = "run the command where the modules that the file imports can be found"

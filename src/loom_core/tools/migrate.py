@@ -19,7 +19,7 @@ import click
 
 from loom_core.base.diagnostics import Diagnostic, LoomError, render
 from loom_core.base.location import Location
-from loom_core.tools.diagnostics import BadArgument, NotTritonSource, UnreadableFile, UnwritableFile
+from loom_core.tools.diagnostics import BadArgument, NeededNameMissing, NotTritonSource, UnreadableFile, UnwritableFile
 
 if TYPE_CHECKING:
     from ltl.jit import JitFunction
@@ -30,6 +30,7 @@ Status = Literal["lowered", "traced", "refused"]
 STATIC_SIZE: Final = 32
 _SIZE: Final = re.compile(r"(^|_)(BLOCK|TILE|SIZE|DIM|HEAD|GROUP|NUM|[BMNKD])", re.IGNORECASE)
 _FLAG: Final = re.compile(r"^(IS|HAS|USE|EVEN|CAUSAL|WITH|ENABLE|ALLOW|DO|NEED|TRANS|STORE|OUTPUT)(_|$)", re.IGNORECASE)
+_INDEX: Final = re.compile(r"ids|idx|index|indices|label|target|offset|lens|table|count|position", re.IGNORECASE)
 _TYPE: Final = re.compile(r"dtype|_type$|^type", re.IGNORECASE)
 _MEMORY: Final = frozenset(
     "load store make_block_ptr make_tensor_descriptor atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or "
@@ -104,57 +105,125 @@ def parse_assumptions(types: Sequence[str], constants: Sequence[str]) -> Assumpt
 
 
 def reports(text: str, file: str, migrated: str, given: Assumptions) -> Iterator[KernelReport]:
-    """A report for each kernel of a source text, in order. NotTritonSource where the text cannot be run."""
-    from ltl.migration import kernel_names, needed_source
-    from ltl.source import load_source
+    """A report for each kernel of a source text, in order; functions that only other kernels call are left out.
 
-    where = Location(file)
-    try:
-        tree = ast.parse(text)
-        names = kernel_names(tree)
-        namespace = load_source(needed_source(text), file)
-        twin = load_source(needed_source(migrated), f"<LTL of {Path(file).name}>")
-    except SyntaxError as error:
-        raise NotTritonSource(Location(file, error.lineno or 0), reason=str(error.msg)) from None
-    except LoomError:
-        raise
-    except Exception as error:
-        # Running the user's module may fail in any way; what it says is what the user needs.
-        raise NotTritonSource(where, reason=f"{type(error).__name__}: {error}") from error
+    NotTritonSource where there is none.
+    """
+    from ltl.migration import kernel_names
+    from ltl.source import load_kernels
+
+    tree = ast.parse(text)
+    names = kernel_names(tree)
     if not names:
-        raise NotTritonSource(where, reason="no function is decorated with jit")
-    lines = {node.name: node.lineno for node in tree.body if isinstance(node, ast.FunctionDef)}
-    called = {name for name in names for other in names if other != name and _calls(tree, other, name)}
+        raise NotTritonSource(Location(file), reason="no function is decorated with jit")
+    namespace, failures = load_kernels(text, file)
+    twin, _ = load_kernels(migrated, f"<LTL of {Path(file).name}>")
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    called = {name for name in names for other in names if other != name and name in _names(functions[other])}
     for name in names:
-        if name not in called:
-            yield _report(name, lines[name], namespace[name], twin[name], given)
+        if name in called:
+            continue
+        line = functions[name].lineno
+        if name in failures:
+            yield KernelReport(name, line, "refused", {}, (_failure(file, line, name, failures[name]),))
+        else:
+            yield _Candidate(namespace[name], twin.get(name), given, failures).report(line)
 
 
-def _calls(tree: ast.Module, caller: str, name: str) -> bool:
-    body = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == caller)
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(body))
+def _names(function: ast.FunctionDef) -> set[str]:
+    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
 
 
-def _report(name: str, line: int, found: Any, twin: Any, given: Assumptions) -> KernelReport:
+def _failure(file: str, line: int, name: str, reason: str) -> Diagnostic:
+    return NeededNameMissing.diagnostic(Location(file, line), name=name, reason=reason)
+
+
+class _Candidate:
+    """One kernel, and what it may be launched with."""
+
+    def __init__(self, found: Any, twin: Any, given: Assumptions, failures: Mapping[str, str]) -> None:
+        self.found = found
+        self.kernel = _innermost(found)
+        self.twin = None if twin is None else _innermost(twin)
+        self.given = given
+        self.failures = failures
+
+    def report(self, line: int) -> KernelReport:
+        """The report, with the assumptions under which the kernel got furthest."""
+        name = self.kernel.traced.name
+        arguments, error = self._search()
+        shown = {key: value if isinstance(value, str) else repr(value) for key, value in arguments.items()}
+        if error is not None:
+            missing = [n for n in self.kernel.traced.rewritten.free_names if n in self.failures]
+            notes = [_failure(self.kernel.traced.source.file, line, n, self.failures[n]) for n in missing]
+            return KernelReport(name, line, "refused", shown, (*error.diagnostics, *notes))
+        function = self.kernel.lower(**arguments)
+        operations = sum(1 for _ in function.walk())
+        same = self.twin is not None and str(self.twin.lower(**arguments)) == str(function)
+        try:
+            self.kernel.compile(**arguments)
+        except LoomError as problem:
+            return KernelReport(name, line, "traced", shown, problem.diagnostics, same, operations)
+        return KernelReport(name, line, "lowered", shown, (), same, operations)
+
+    def _search(self) -> tuple[dict[str, Any], LoomError | None]:
+        """Assumptions under which the kernel traces, or those that get furthest down its text and the error there."""
+        best = assumed_arguments(self.kernel, self.found, self.given)
+        error = self._trace(best)
+        free = [p for p in self.kernel.parameters if self.given.of(self.kernel.traced.name, p.name) is None]
+        attempts = 0
+        while error is not None and error.diagnostics[0].code in _GUESSED_WRONG and attempts < MAX_ATTEMPTS:
+            better = False
+            for parameter in free:
+                for value in _alternatives(parameter, best[parameter.name]):
+                    attempts += 1
+                    tried = {**best, parameter.name: value}
+                    problem = self._trace(tried)
+                    if problem is None or _reached(problem) > _reached(error):
+                        best, error, better = tried, problem, True
+                        break
+                if better or attempts >= MAX_ATTEMPTS:
+                    break
+            if not better:
+                break
+        return best, error
+
+    def _trace(self, arguments: Mapping[str, Any]) -> LoomError | None:
+        try:
+            self.kernel.lower(**arguments)
+        except LoomError as error:
+            return error
+        return None
+
+
+MAX_ATTEMPTS: Final = 80
+_GUESSED_WRONG: Final = frozenset(
+    "LOOM-F011 LOOM-F015 LOOM-F017 LOOM-F019 LOOM-F101 LOOM-F102 LOOM-F103 LOOM-F104 LOOM-F105 LOOM-F107 LOOM-F110".split()
+)
+"""Codes of problems that other types or constants may not have."""
+
+
+def _alternatives(parameter: Parameter, value: Any) -> list[Any]:
+    if not parameter.static:
+        return [text for text in ("*fp32", "*i64", "*i32", "i32", "fp32") if text != value]
+    if isinstance(value, bool):
+        return [not value]
+    return [other for other in (16, 64, True, False, None) if other != value] if isinstance(value, int) else []
+
+
+def _reached(error: LoomError) -> tuple[int, int]:
+    """How far down the kernel's own text an error is."""
+    location = error.location.root()
+    return location.line, location.column
+
+
+def _innermost(found: Any) -> JitFunction:
     from ltl.jit import JitFunction
     from ltl.tuning import Tuned
 
     kernel = found.jit_function if isinstance(found, Tuned) else found
-    other = twin.jit_function if isinstance(twin, Tuned) else twin
-    assert isinstance(kernel, JitFunction) and isinstance(other, JitFunction)
-    arguments = assumed_arguments(kernel, found, given)
-    shown = {key: value if isinstance(value, str) else repr(value) for key, value in arguments.items()}
-    try:
-        function = kernel.lower(**arguments)
-    except LoomError as error:
-        return KernelReport(name, line, "refused", shown, error.diagnostics)
-    operations = sum(1 for _ in function.walk())
-    same = str(other.lower(**arguments)) == str(function)
-    try:
-        kernel.compile(**arguments)
-    except LoomError as error:
-        return KernelReport(name, line, "traced", shown, error.diagnostics, same, operations)
-    return KernelReport(name, line, "lowered", shown, (), same, operations)
+    assert isinstance(kernel, JitFunction)
+    return kernel
 
 
 # ---- what kernels may be launched with -------------------------------------------------------------------------------
@@ -176,7 +245,8 @@ def assumed_arguments(kernel: JitFunction, found: Any, given: Assumptions) -> di
         elif parameter.static:
             arguments[parameter.name] = _assumed_constant(parameter)
         else:
-            arguments[parameter.name] = "*fp32" if parameter.name in pointers else "i32"
+            pointer = "*i64" if _INDEX.search(parameter.name) else "*fp32"
+            arguments[parameter.name] = pointer if parameter.name in pointers else "i32"
     return arguments
 
 

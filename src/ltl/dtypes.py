@@ -44,6 +44,12 @@ class dtype:
             object.__setattr__(self, "core", _NAMES[self.name])
         _NAMES.setdefault(self.name, self.core)
 
+    def __call__(self, value: Any) -> Any:
+        """In a kernel: a number as a scalar of this dtype, or a tile converted to it."""
+        from ltl.functions import cast
+
+        return cast(value, self)
+
     @staticmethod
     def is_dtype(type_str: str) -> bool:
         """Whether a dtype is called so."""

@@ -150,7 +150,7 @@ class _Rewriter:
             if foreign:
                 self.left += [Left(f"triton.{alias.name}", node.lineno) for alias in foreign]
                 lines.append(f"from triton import {', '.join(map(_alias, foreign))}")
-            return "; ".join(lines) or "pass"
+            return "; ".join(lines)
         if module == _LANGUAGE:
             return f"from loom.triton.language import {', '.join(map(_alias, node.names))}"
         if module not in _FROM:

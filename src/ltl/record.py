@@ -17,7 +17,6 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -237,19 +236,20 @@ def _collect(function: Any, parts: dict[str, str]) -> None:
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(tree, ast.FunctionDef)
     tree.decorator_list = []
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - own
     parts.setdefault(function.__name__, "")
     outside = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
     for name in sorted(names & outside.keys() - parts.keys()):
         value = outside[name]
+        plain = value.value if type(value).__name__ == "constexpr" else value
         inner = getattr(value, "fn", value)
-        module = getattr(inner, "__module__", "") or ""
-        if isinstance(value, ModuleType) or module.startswith("triton."):
-            continue
-        if inspect.isfunction(inner) and inner is not function:
+        if isinstance(plain, (bool, int, float, str)):
+            finite = not isinstance(plain, float) or np.isfinite(plain)
+            parts[name] = f"{name} = {plain!r}" if finite else f'{name} = float("{plain}")'
+        elif inspect.isfunction(inner) and inner is not function and not (inner.__module__ or "").startswith("triton."):
             _collect(inner, parts)
-        elif isinstance(getattr(value, "value", value), (bool, int, float, str)):
-            parts[name] = f"{name} = {getattr(value, 'value', value)!r}"
     # A function stands behind what it uses.
     parts.pop(function.__name__)
     parts[function.__name__] = ast.unparse(tree)

@@ -7,6 +7,7 @@ Triton, so that unit strides fold). Compile-time values are keyed exactly, with 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -86,6 +87,8 @@ class DescriptorSpec:
         return f"tensordesc<{self.dtype.name}{list(self.block_shape)}>"
 
 
+_DESCRIPTOR_TEXT: Final = re.compile(r"tensordesc<(\w+)\[([\d,\s]+)\]>")
+
 Spec = PointerSpec | ScalarSpec | StaticSpec | TupleSpec | DescriptorSpec
 ONE: Final = StaticSpec(1, int, "1")
 
@@ -160,7 +163,13 @@ def number_spec(value: Any, parameter: Parameter, where: Location) -> Spec:
 
 
 def spec_from_text(text: str) -> Spec | None:
-    """The spec that a text such as "*fp32", "i32" or "f32" stands for; None if it is none."""
+    """The spec that a text such as "*fp32", "i32", "f32" or "tensordesc<fp16[64, 32]>" stands for; None for no type."""
+    descriptor = _DESCRIPTOR_TEXT.fullmatch(text.strip())
+    if descriptor is not None:
+        element = dtypes.from_text(descriptor[1])
+        if not isinstance(element, dtypes.dtype):
+            return None
+        return DescriptorSpec(element.core, tuple(int(size) for size in descriptor[2].split(",")), "zero")
     found = dtypes.from_text(text.strip())
     if isinstance(found, dtypes.pointer_type):
         return PointerSpec(found.element_ty.core)

@@ -25,6 +25,10 @@ from tests.codegen.execution import Launch, Place
 from tests.codegen.random_values import BINARY, BUFFERS, REDUCTIONS, SPAN, Shape, ValueMaker
 
 
+DATA = ("value", "small")
+"""What a `while` may carry: pointers and index tiles are carried as offsets by counted loops only."""
+
+
 class KernelMaker(ValueMaker):
     """Builds one kernel from a seed."""
 
@@ -57,7 +61,7 @@ class KernelMaker(ValueMaker):
             (0.5, self.do_views),
         ]
         if self.depth < self.max_depth:
-            choices += [(2.5, self.do_loop), (1.2, self.do_branch)]
+            choices += [(2.5, self.do_loop), (1.2, self.do_branch), (0.8, self.do_while)]
         weights = [weight for weight, _ in choices]
         with self.builder.located(Location("kernel.py", self.line, 4, 9, "kernel")):
             self.rng.choices([action for _, action in choices], weights)[0]()
@@ -320,6 +324,43 @@ class KernelMaker(ValueMaker):
                 step = self.create(shape.Splat, step, shape=key[1])
             return self.create(memory.AddPointer, argument, step)  # type: ignore[no-any-return]
         return self.create(ew.Add, argument, self.create(shape.Splat, self.some_small(), shape=key))  # type: ignore[no-any-return]
+
+    def do_while(self) -> None:
+        """Up to three iterations: a counter is carried and handed on beside everything else."""
+        carried = [kind for kind in (self.carried() for _ in range(self.rng.choice([0, 1, 2]))) if kind[0] in DATA]
+        keys = [(kind, key) for kind, key, _ in carried]
+        order = self.rng.sample(range(len(keys)), len(keys))  # the condition may hand values on in another order
+        handed = [keys[i] for i in order]
+        counter, last = self.some_small(), self.few(self.some_small())
+        types = [TileType(i32), *(initial.type for _, _, initial in carried)]
+        blocks = [Block(tuple(types)), Block((types[0], *(types[1 + i] for i in order)))]
+        with self.nested(blocks[0]):
+            self.admit_all(keys, blocks[0])
+            if self.chance(0.4):
+                self.statement()
+            goes_on = self.create(ew.Compare, blocks[0].arguments[0], last, predicate="lt")
+            given = [self.following(kind, key, blocks[0].arguments[1 + i], blocks[0]) for i, (kind, key) in
+                     zip(order, handed, strict=True)]  # fmt: skip
+            self.builder.create(control.Yield, [goes_on, blocks[0].arguments[0], *given])
+        with self.nested(blocks[1]):
+            self.admit_all(handed, blocks[1])
+            for _ in range(self.rng.choice([1, 2])):
+                self.statement()
+            following = self.create(ew.Add, self.create(ew.Max, blocks[1].arguments[0], self.create(
+                ew.Sub, last, self.constant(3, i32))), self.constant(1, i32))  # fmt: skip
+            back = [self.following(kind, key, blocks[1].arguments[1 + order.index(i)], blocks[1]) for i, (kind, key) in
+                    enumerate(keys)]  # fmt: skip
+            self.builder.create(control.Yield, [following, *back])
+        initials = [counter, *(initial for _, _, initial in carried)]
+        result_types = tuple(argument.type for argument in blocks[1].arguments)
+        op = self.builder.create_op(control.While, initials, regions=blocks, types=result_types)
+        for (kind, key), result in zip(handed, op.results[1:], strict=True):
+            self.admit(kind, key, result)
+
+    def admit_all(self, keys: Sequence[tuple[str, Any]], block: Block) -> None:
+        """The arguments of a block of a `while`; the first is the counter."""
+        for (kind, key), argument in zip(keys, block.arguments[1:], strict=True):
+            self.admit(kind, key, argument)
 
     def do_branch(self) -> None:
         condition = self.get(bool_, ())

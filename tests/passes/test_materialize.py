@@ -76,19 +76,15 @@ def test_operands_of_products(operand: str, count: int) -> None:
 def test_one_copy_serves_both_operands_but_not_the_accumulator() -> None:
     before = "%d = dot %a, %e {dtype = f32} : tile<4x4xf32>\n"
     found = materialized(before + "%v = dot %d, %d, acc = %d {dtype = f32} : tile<4x4xf32>\n")
-    assert found == before + (
-        "%0 = copy %d : tile<4x4xf32>\n%v = dot %0, %0, acc = %d {dtype = f32} : tile<4x4xf32>\n"
-    )
+    assert found == before + ("%0 = copy %d : tile<4x4xf32>\n%v = dot %0, %0, acc = %d {dtype = f32} : tile<4x4xf32>\n")
 
 
 @pytest.mark.parametrize(
-    ("acc", "count"), [("%e", 0), ("%k", 0), ("%a", 1), ("%t", 1)], ids=["computed", "constant", "loaded", "transposed"]
+    ("acc", "count"), [("%f", 0), ("%k", 0), ("%a", 1), ("%t", 1)], ids=["computed", "constant", "loaded", "transposed"]
 )
 def test_accumulators(acc: str, count: int) -> None:
-    before = "%t = transpose %e {permutation = [1, 0]} : tile<4x4xf32>\n"
-    assert copies(f"{before}%v = dot %e, %e, acc = {acc} {{dtype = f32}} : tile<4x4xf32>\n{store('%k')}") - 1 == count + (
-        acc == "%e"  # its other uses as an operand need it in plain layout
-    )
+    before = "%t = transpose %e {permutation = [1, 0]} : tile<4x4xf32>\n%f = log %a : tile<4x4xf32>\n"
+    assert copies(f"{before}%v = dot %e, %e, acc = {acc} {{dtype = f32}} : tile<4x4xf32>\n") == count
 
 
 LOOP = """
@@ -145,13 +141,15 @@ def test_values_that_a_branch_gives_need_no_copies() -> None:
 @pytest.mark.parametrize(("operand", "count"), [("%e", 0), ("%k", 0), ("%t", 1), ("%d", 1)])
 def test_reshapes(operand: str, count: int) -> None:
     before = "%t = transpose %e {permutation = [1, 0]} : tile<4x4xf32>\n%d = dot %a, %e {dtype = f32} : tile<4x4xf32>\n"
-    assert copies(f"{before}%v = reshape {operand} {{shape = [16]}} : tile<16xf32>\n%w = exp %v : tile<16xf32>\n") == count
+    assert (
+        copies(f"{before}%v = reshape {operand} {{shape = [16]}} : tile<16xf32>\n%w = exp %v : tile<16xf32>\n") == count
+    )
 
 
 def test_reshapes_of_reshapes_and_of_expanded_tiles_are_views() -> None:
     body = (
         "%w = expand_dims %e {axis = 1} : tile<4x1x4xf32>\n%v = reshape %w {shape = [16]} : tile<16xf32>\n"
-        "%u = reshape %v {shape = [2, 8]} : tile<2x8xf32>\n"
+        "%t = reshape %v {shape = [2, 8]} : tile<2x8xf32>\n"
     )
     assert copies(body) == 0
 

@@ -108,6 +108,7 @@ class Op:
       elementwise   result element i depends on operand elements i alone
       terminator    ends a block
       region_count  number of nested blocks
+      isolated      nested blocks use nothing from outside
       no_reference, no_lowering
                     the reason why the op declares none (checked by the completeness test)
     """
@@ -119,6 +120,7 @@ class Op:
     elementwise: ClassVar[bool] = False
     terminator: ClassVar[bool] = False
     region_count: ClassVar[int] = 0
+    isolated: ClassVar[bool] = False
     no_reference: ClassVar[str] = ""
     no_lowering: ClassVar[str] = ""
     operand_fields: ClassVar[dict[str, OperandField]] = {}

@@ -421,6 +421,8 @@ CONSTANTS: dict[str, str] = {
     "pi_wide": "0x1.921fb54442d18p+1",
     "log_pi_wide": "0x1.250d048e7a1bdp+0",
     "half_log_two_pi_wide": "0x1.d67f1c864beb5p-1",
+    "half_log_two_pi_over_e_wide": "0x1.acfe390c97d69p-2",
+    "half_root_pi_wide": "0x1.c5bf891b4ef6bp-1",
 }
 
 

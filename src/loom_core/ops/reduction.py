@@ -178,6 +178,7 @@ class RegionFold(Op):
     """
 
     region_count = 1
+    isolated = True
     inputs = variadic_operand()
     axis = attribute()
 

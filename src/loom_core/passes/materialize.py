@@ -139,7 +139,7 @@ def _accumulators(function: Function) -> set[Value]:
     reached: set[Value] = set()
     while found:
         value = found.pop()
-        if value not in reached:
+        if value not in reached and not isinstance(value.defining_op, memory.DmaLoad):  # a load's window is its own
             reached.add(value)
             found += links.get(value, ())
     return reached

@@ -1,4 +1,4 @@
-"""Local clean-up: constant folding, identities, common subexpressions, dead code.
+"""Local clean-up: constant folding, identities, common subexpressions, then dead code (`dead`).
 
 Rules (integers and bools only, except where a rule moves data and never rounds):
   view      splat / broadcast / expand_dims / reshape / transpose of a constant -> one constant
@@ -7,7 +7,6 @@ Rules (integers and bools only, except where a rule moves data and never rounds)
   cast      cast x to its own type      ->  x
   select    select true, x, y           ->  x
   same      two pure ops with equal operands and attributes -> one
-  dead      a pure op that nobody uses, a carried value that only carries itself  ->  removed
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from loom_core.ir.op import Op
 from loom_core.ir.printer import print_value
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
-from loom_core.ops import control, elementwise, shape
+from loom_core.ops import elementwise, shape
 from loom_core.passes import integers
+from loom_core.passes.dead import remove_dead
 from loom_core.passes.log import log_rewrite
 
 VIEWS = (shape.Splat, shape.Broadcast, shape.ExpandDims, shape.Reshape, shape.Transpose)
 
 
 def simplify(function: Function) -> Function:
-    """Fold, merge and remove in one forward walk, then remove what became dead."""
+    """Fold and merge in one forward walk, then remove what became dead."""
     _simplify_block(function.body, {})
-    _remove_dead(function.body)
-    return function
+    return remove_dead(function)
 
 
 def constant_of(value: Value) -> Any:
@@ -157,7 +156,7 @@ def _simplify_block(block: Block, known: dict[tuple[Any, ...], Op]) -> None:
             op.erase()
             continue
         for region in op.regions:
-            _simplify_block(region, known)
+            _simplify_block(region, {} if op.isolated else known)
 
 
 def _replacement(op: Op, known: dict[tuple[Any, ...], Op]) -> Value | None:
@@ -182,6 +181,7 @@ def _constant(op: Op, number: Any, known: dict[tuple[Any, ...], Op]) -> Value:
     type = op.results[0].type
     value = bool(number) if type.dtype.kind == "bool" else number
     new = shape.Constant((), {"value": value, "type": type}, (), op.location)
+    new.result.name = op.results[0].name
     key = _key(new)
     assert key is not None
     first = known.setdefault(key, new)
@@ -191,48 +191,3 @@ def _constant(op: Op, number: Any, known: dict[tuple[Any, ...], Op]) -> Value:
         builder.anchor = op
         builder.insert(new)
     return first.results[0]
-
-
-def _remove_dead(block: Block) -> None:
-    """Remove pure operations without users, last to first, here and in the blocks inside."""
-    kept: list[Op] = []
-    for op in reversed(block.operations):
-        if op.pure and op.results and not any(value.users for value in op.results):
-            op.drop_operands()
-            op.parent = None
-            continue
-        if isinstance(op, control.For):
-            _drop_dead_carried(op)
-        for region in op.regions:
-            _remove_dead(region)
-        kept.append(op)
-    kept.reverse()
-    block.operations[:] = kept
-
-
-def _drop_dead_carried(loop: control.For) -> None:
-    """Remove carried values that only feed themselves."""
-    block = loop.regions[0]
-    last = block.operations[-1]
-    for i in reversed(range(len(loop.results))):
-        argument = block.arguments[i + 1]
-        only_feeds_itself = all(user is last for user in argument.users) and all(
-            value is not argument or j == i for j, value in enumerate(last.operands)
-        )
-        if loop.results[i].users or not only_feeds_itself:
-            continue
-        log_rewrite("dead", loop)
-        _remove_operand(loop, 3 + i)
-        _remove_operand(last, i)
-        del block.arguments[i + 1]
-        del loop.results[i]
-    for values in (block.arguments, loop.results):
-        for j, value in enumerate(values):
-            value.index = j
-
-
-def _remove_operand(op: Op, index: int) -> None:
-    """Remove one operand of the variadic field at the end."""
-    op.operands[index].users.remove(op)
-    del op.operands[index]
-    op.segments[-1] -= 1

@@ -1,0 +1,210 @@
+"""Triton source files: what lowers, why not, and the same in LTL."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from loom_core.base.knobs import knobs
+from loom_core.tools.loomc import main
+from loom_core.tools.migrate import pointer_parameters
+from ltl.migration import migrate
+from ltl.source import load_source
+
+SOURCE = '''\
+"""Kernels of a user."""
+import torch
+import triton  # the package
+import triton.language as tl
+from triton.language.extra import libdevice
+from missing_package import helper, unused
+
+WIDTH = tl.constexpr(4)
+
+
+@triton.jit
+def activation(x):
+    # tl.exp in a comment stays
+    return x * tl.sigmoid(x) + libdevice.tanh(x)
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 64})], key=["n"])
+@triton.jit
+def forward(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, activation(x) + WIDTH, mask=mask)
+
+
+@triton.jit
+def lookup(table, indices, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    row = tl.load(indices + i, mask=i < n, other=0)
+    tl.store(out + i, tl.load(table + row * 4), mask=i < n)
+
+
+@triton.jit
+def assembly(x, out):
+    tl.store(out, tl.inline_asm_elementwise("mov", "=r,r", [tl.load(x)], tl.int32, True, 1))
+
+
+@triton.jit
+def foreign(x):
+    tl.store(x, helper(tl.load(x)))
+
+
+def launch(x):
+    out = torch.empty_like(x)
+    forward[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+    triton.testing.assert_close(out, out)
+    raise RuntimeError("not run")
+
+
+launch(1 / 0)
+'''
+
+
+def line_of(text: str) -> int:
+    return next(i for i, line in enumerate(SOURCE.splitlines(), 1) if text in line)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "kernels.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def loomc(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_report_of_each_kernel(source: Path) -> None:
+    done = loomc("migrate-triton", source, "--json")
+    assert done.exit_code == 1
+    report = json.loads(done.output)
+    kernels = {entry["kernel"]: entry for entry in report["kernels"]}
+    assert list(kernels) == ["forward", "lookup", "assembly", "foreign"], "activation is called by another"
+    forward = kernels["forward"]
+    assert forward["status"] == "lowered" and forward["same_program"] and forward["line"] == line_of("def forward")
+    assert forward["assumed"] == {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "64"}
+    assert kernels["lookup"]["status"] in ("lowered", "traced") and kernels["lookup"]["same_program"]
+    assert kernels["lookup"]["assumed"]["indices"] == "*i64"
+    (problem,) = kernels["assembly"]["problems"]
+    assert kernels["assembly"]["status"] == "refused"
+    line = line_of("tl.inline_asm")
+    column = SOURCE.splitlines()[line - 1].index("tl.inline_asm") + 1
+    assert (problem["code"], problem["line"], problem["column"]) == ("LOOM-F114", line, column)
+    codes = [problem["code"] for problem in kernels["foreign"]["problems"]]
+    assert codes == ["LOOM-F004", "LOOM-K114"]
+    assert "missing_package" in kernels["foreign"]["problems"][1]["message"]
+    assert report["not_migrated"] == [{"name": "triton.testing", "line": line_of("triton.testing")}]
+
+
+def test_text_of_the_report(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "migrated.py"
+    done = loomc("migrate-triton", source, "--out", out)
+    assert done.exit_code == 1
+    assert "refused  assembly  (x=*fp32, out=*fp32)" in done.output
+    assert "error[LOOM-F114]: ltl.inline_asm_elementwise is not part of LTL" in done.output
+    assert f"line {line_of('triton.testing')}: triton.testing has no counterpart and stays" in done.output
+    assert out.read_text() == migrate(SOURCE).text
+
+
+def test_assumptions_can_be_given(source: Path) -> None:
+    done = loomc("migrate-triton", source, "--json", "--arg", "forward.x_ptr=*bf16", "--arg", "n=i64", "--const", "BLOCK=8")
+    kernels = {entry["kernel"]: entry for entry in json.loads(done.output)["kernels"]}
+    assert kernels["forward"]["assumed"] == {"x_ptr": "*bf16", "out_ptr": "*fp32", "n": "i64", "BLOCK": "8"}
+    assert kernels["forward"]["status"] == "refused", "sigmoid takes no bfloat16"
+    assert kernels["lookup"]["assumed"]["BLOCK"] == "8"
+
+
+def test_exit_code_where_all_lower(tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text("import triton\nimport triton.language as tl\n\n@triton.jit\ndef f(x):\n    tl.store(x, 1.0)\n")
+    done = loomc("migrate-triton", path)
+    assert done.exit_code == 0
+    assert done.output.endswith("import loom.triton.language as ltl\n\n@ltl.jit\ndef f(x):\n    ltl.store(x, 1.0)\n")
+
+
+@pytest.mark.parametrize(("text", "message"), [("def f(:\n", "LOOM-K113"), ("x = 1\n", "no function is decorated")])
+def test_what_is_no_triton_source(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(text)
+    done = loomc("migrate-triton", path)
+    assert done.exit_code == 2 and message in done.stderr
+
+
+def test_absent_file_and_bad_options(tmp_path: Path, source: Path) -> None:
+    assert loomc("migrate-triton", tmp_path / "none.py").exit_code == 2
+    assert loomc("migrate-triton", source, "--arg", "x").exit_code == 2
+
+
+def test_migrated_text_keeps_everything_else() -> None:
+    text = migrate(SOURCE).text
+    assert ast.parse(text)
+    assert "import loom.triton.language as ltl  # the package" in text
+    assert "# tl.exp in a comment stays" in text
+    assert "from ltl.extra import libdevice" in text
+    assert "import triton.language" not in text and "tl.load(" in text
+    assert "@ltl.autotune(configs=[ltl.Config({\"BLOCK\": 64})], key=[\"n\"])" in text
+    assert "(ltl.cdiv(x.numel(), meta[\"BLOCK\"]),)" in text
+    assert "triton.testing.assert_close(out, out)" in text
+
+
+def test_a_module_with_a_name_ltl_keeps_its_own() -> None:
+    text = migrate("import triton\nfrom triton import language as lang\nltl = 3\nx = lang.constexpr(ltl)\n").text
+    assert text == "import loom.triton.language as lang\nltl = 3\nx = lang.constexpr(ltl)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("import triton.language as tl", "import loom.triton.language as ltl"),
+        ("from triton import jit, language as tl, cdiv", "import loom.triton.language as ltl; from ltl import jit, cdiv"),
+        ("from triton.language import load as ld", "from loom.triton.language import load as ld"),
+        ("import torch._inductor.runtime.triton_helpers as h", "import ltl.inductor as h"),
+        ("from torch._inductor.runtime import triton_helpers", "from ltl import inductor as triton_helpers"),
+        ("from torch._inductor.runtime.triton_helpers import libdevice", "from ltl.inductor import libdevice"),
+        ("from triton.tools.tensor_descriptor import TensorDescriptor", "from ltl.host_descriptor import TensorDescriptor"),
+        ("import os, triton", "import os; import loom.triton.language as ltl"),
+        ("import torch", "import torch"),
+    ],
+)
+def test_imports(line: str, expected: str) -> None:
+    assert migrate(line + "\n").text == expected + "\n"
+
+
+def test_the_migrated_kernel_gives_the_same_bits() -> None:
+    cut = SOURCE[: SOURCE.index("def launch")].replace("from missing_package import helper, unused\n", "")
+    x = np.random.default_rng(0).standard_normal(100).astype(np.float32)
+    outs = []
+    for text in (cut, migrate(cut).text):
+        out = np.zeros(100, np.float32)
+        with knobs.override(interpret=True):
+            load_source(text)["forward"][(2,)](x, out, 100)
+        outs.append(out)
+    assert np.array_equal(*outs) and outs[0].any()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("tl.load(x + n)", {"x"}),
+        ("p = x + n * m\n    p += m\n    tl.store(p, 1)", {"x"}),
+        ("x += n\n    tl.load(x)", {"x"}),
+        ("tl.load(n + x_ptr)", {"x_ptr"}),
+        ("b = tl.make_block_ptr(x, (n,), (1,), (0,), (4,), (0,))\n    tl.load(b)", {"x"}),
+        ("tl.store(tl.multiple_of(x, 16) + n, 1)", {"x"}),
+    ],
+)
+def test_pointers_are_found_by_their_use(body: str, expected: set[str]) -> None:
+    function = ast.parse(f"def f(x, x_ptr, n, m):\n    {body}\n").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert pointer_parameters(function) - {"x_ptr"} | (expected & {"x_ptr"}) == expected

@@ -79,6 +79,8 @@ def launcher_factory(parameters: Sequence[Parameter], matches: dict[Any, Any], s
 
     `sizes` is the grid as three ints, or a callable that gives it for the arguments by name.
     """
+    if not parameters:
+        return lambda grid, sizes: lambda *args, **options: slow(grid, args, options)
     names = [parameter.name for parameter in parameters]
     # Parameters keep their names, so that callers can use keywords; every other name begins with two underscores.
     namespace: dict[str, Any] = {

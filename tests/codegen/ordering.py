@@ -293,7 +293,7 @@ class _Processor:
                     return loop.start
                 self.loops.pop()
                 return self.following[at]
-            case "jump":
+            case "jump" | "while":
                 return operands[0]
             case "brz":
                 return operands[1] if operands[0] == 0 else self.following[at]

@@ -7,7 +7,7 @@ they may carry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -23,7 +23,6 @@ from loom_core.ops import control, matmul, memory, reduction, shape
 from loom_core.ops import elementwise as ew
 from tests.codegen.execution import Launch, Place
 from tests.codegen.random_values import BINARY, BUFFERS, REDUCTIONS, SPAN, Shape, ValueMaker
-
 
 DATA = ("value", "small")
 """What a `while` may carry: pointers and index tiles are carried as offsets by counted loops only."""

@@ -72,6 +72,9 @@ def read_source(function: Callable[..., Any], text: str | None = None) -> Functi
         raise BadSource(function=name, problem=f"it is a {type(function).__name__}")
     if text is not None:
         return given_source(name, text)
+    if code.co_name == "<lambda>":
+        where = Location(code.co_filename, code.co_firstlineno, function=name)
+        raise BadSource(where, function=name, problem="it is a lambda; write it as a def")
     try:
         lines, first_line = inspect.getsourcelines(function)
     except (OSError, TypeError):

@@ -20,7 +20,7 @@ CALL: Final = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)
 
 
 def run_element(op: SceOp, arguments: Sequence[Array]) -> Array:
-    """The engine of an opcode that is no reduction on arrays of one length."""
+    """The engine of an opcode that works element by element on arrays of one length."""
     arrays = [np.ascontiguousarray(argument) for argument in arguments]
     result = np.zeros(len(arrays[0]), by_name(result_type(op)).numpy)
     addresses = [array.ctypes.data for array in arrays] + [0] * (3 - len(arrays))
@@ -28,10 +28,10 @@ def run_element(op: SceOp, arguments: Sequence[Array]) -> Array:
     return result
 
 
-def run_reduction(op: SceOp, rows: Array) -> Array:
-    """The engine of a reduction on the rows of a matrix, at most 4096 elements each."""
+def run_rows(op: SceOp, rows: Array) -> Array:
+    """The engine of a reduction, a place of extremes or a scan on the rows of a matrix, at most 4096 elements each."""
     matrix = np.ascontiguousarray(rows)
-    result = np.zeros(matrix.shape[0], matrix.dtype)
+    result = np.zeros(matrix.shape if op.is_scan else matrix.shape[0], by_name(op.result).numpy)
     CALL(element_address(op))(result.ctypes.data, matrix.ctypes.data, 0, matrix.shape[1], matrix.shape[0])
     return result
 

@@ -100,6 +100,11 @@ def mixed_values(name: str, rng: np.random.Generator, count: int) -> Array:
     return np.choose(kinds, [part.view(unsigned_of(by_name(name))) for part in parts]).view(by_name(name).numpy)
 
 
+def is_of_rows(op: SceOp) -> bool:
+    """Whether an opcode makes something of whole rows, not of one element after another."""
+    return op.is_reduction or op.is_scan
+
+
 def operand_types(op: SceOp) -> tuple[str, ...]:
     """The operand types of an opcode by name; plain moves take unsigned integers of their width."""
     return tuple(f"u{name}" if name.isdigit() else name for name in op.operands)

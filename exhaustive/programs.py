@@ -71,8 +71,8 @@ def region_values(op: SceOp, seed: int) -> list[Array]:
 
 def _object(op: SceOp, regions: Sequence[Array], commands: Sequence[Command], target_bytes: int) -> LoomObject:
     streams = [*(StreamSpec("load", name) for name in operand_types(op)), StreamSpec("store", result_type(op))]
-    sources = [S(number) for number in range(len(regions))]
-    program = SceProgram(tuple(streams), (SceInstr(op.mnemonic, S(len(regions)), *sources),), 0)
+    a, b, c = (*(S(number) for number in range(len(regions))), None, None)[:3]
+    program = SceProgram(tuple(streams), (SceInstr(op.mnemonic, S(len(regions)), a, b, c),), 0)
     moves_in, base = [], 0
     for number, region in enumerate(regions):
         moves_in.append(_copy((number + 1, 0), (0, base), region.nbytes))
@@ -140,36 +140,37 @@ _FOLDS: Final = (
 _FOLD_ELEMENTS: Final = 4 * 4096
 
 
-def reduction_program_faults(op: SceOp, seed: int = 0) -> list[str]:
-    """The same for a reduction: rows of one element to more than a block, strided, half of them without NaN or inf."""
+def row_program_faults(op: SceOp, seed: int = 0) -> list[str]:
+    """The same for what works on rows (reductions, scans, places of extremes): rows of one element to more than a block,
+    strided, half of them without NaN or inf."""
     rng = np.random.default_rng(seed)
-    name = op.result
-    mixed = mixed_values(name, rng, _FOLD_ELEMENTS)
-    tame = _tame(op, rng)
-    element, reference = by_name(name).itemsize, reference_of(op)
+    (name,), result = op.operands, result_type(op)
+    mixed, tame = mixed_values(name, rng, _FOLD_ELEMENTS), _tame(name, rng)
     cases = [(values, fold) for values in (mixed, tame) for fold in _FOLDS]
     regions = [np.concatenate([mixed, tame])]
-    most = max(rows for rows, _, _ in _FOLDS)
-    target = np.full(len(cases) * most * element, 0xA5, np.uint8)
-    expected = target.copy().view(unsigned_of(by_name(name))).reshape(len(cases), most)
+    element, reference = by_name(result).itemsize, reference_of(op)
+    room = max(rows * (length if op.is_scan else 1) for rows, length, _ in _FOLDS)
+    target = np.full(len(cases) * room * element, 0xA5, np.uint8)
+    expected = target.copy().view(unsigned_of(by_name(result))).reshape(len(cases), room)
     commands = []
     for number, (values, (rows, length, steps)) in enumerate(cases):
         placed = Placed.of(steps, (rows, length))
         base = 0 if values is mixed else mixed.nbytes
-        stored = Placed(0, (1, 0))
-        streams = [(base, placed, element), (regions[0].nbytes + number * most * element, stored, element)]
+        stored = Placed(0, (length, 1) if op.is_scan else (1, 0))
+        target_base = regions[0].nbytes + number * room * element
+        streams = [(base, placed, by_name(name).itemsize), (target_base, stored, element)]
         commands.append(_program(op, (rows, length), streams, fold=1))
-        folded = reference(values[placed.indices((rows, length))].reshape(rows, length))
-        expected[number, :rows] = np.ascontiguousarray(folded).view(expected.dtype)
+        made = np.ascontiguousarray(reference(values[placed.indices((rows, length))].reshape(rows, length)))
+        expected[number, : made.size] = made.view(expected.dtype).ravel()
     _run(_object(op, regions, commands, target.nbytes), [*regions, target])
     wrong = (target.view(expected.dtype).reshape(expected.shape) != expected).any(axis=1)
     return [f"{op.mnemonic}, {case[1][:2]}" for case, is_wrong in zip(cases, wrong, strict=True) if is_wrong]
 
 
-def _tame(op: SceOp, rng: np.random.Generator) -> Array:
-    """Values of which neither sums nor products overflow."""
-    dtype = by_name(op.result)
+def _tame(name: str, rng: np.random.Generator) -> Array:
+    """Values of a type of which neither sums nor products overflow."""
+    dtype = by_name(name)
     if dtype.is_float:
-        values = rng.uniform(0.9, 1.1, _FOLD_ELEMENTS) * rng.choice([-1.0, 1.0], _FOLD_ELEMENTS)
+        values: Array = rng.uniform(0.9, 1.1, _FOLD_ELEMENTS) * rng.choice([-1.0, 1.0], _FOLD_ELEMENTS)
         return values.astype(np.float32).astype(dtype.numpy) if dtype.itemsize < 8 else values
-    return mixed_values(op.result, rng, _FOLD_ELEMENTS)
+    return mixed_values(name, rng, _FOLD_ELEMENTS)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exhaustive.engines import CALL, differences, run_element
-from exhaustive.inputs import operand_types, operands, result_type
-from exhaustive.programs import element_program_faults, reduction_program_faults
+from exhaustive.inputs import is_of_rows, operand_types, operands, result_type
+from exhaustive.programs import element_program_faults, row_program_faults
 from loom_core.isa.sce import SceOp
 from loom_core.reference.opcodes import reference_of
 from loom_sim.engines import element_address
@@ -27,8 +27,8 @@ _GUARD: Final = 64  # elements after a result that no engine may touch
 
 def faults(op: SceOp, samples: int = SAMPLES, seed: int = 0) -> list[str]:
     """What is wrong with an opcode, in words; empty if nothing is."""
-    if op.is_reduction:
-        return reduction_program_faults(op, seed)
+    if is_of_rows(op):
+        return row_program_faults(op, seed)
     return [*_engine_faults(op, samples, seed), *element_program_faults(op, seed)]
 
 

@@ -1,11 +1,13 @@
 """SCE programs as the stream engine reads them: one array of words a program, made when an object is loaded.
 
-    0 ..   7     the first six: streams; registers; body instructions; tail instructions; log2 of the bytes of a slot's
-                 element; address of the first instruction
-    8 ..         STREAM_WORDS a stream: kind, log2 bytes, 1 if it belongs to the tail, set of stores (bits)
-                 whose values it must not show
-    then         INSTR_WORDS an instruction: engine address, operand codes dst a b c, 1 if a reduction, log2 bytes of
-                 its result
+    0 ..   7     streams; registers; body instructions; tail instructions; log2 of the bytes of a slot's element;
+                 address of the first instruction; how many values it combines, where a combine command names it; 1 if
+                 it scans
+    8 ..         STREAM_WORDS a stream: kind, log2 bytes, 1 if it belongs to the tail, set of stores (bits) whose values
+                 it must not show, and where a combine command names the program address of the engine that makes NaNs
+                 canonical, 0 for types without
+    then         INSTR_WORDS an instruction: engine address, operand codes dst a b c, what it does with rows, log2 bytes
+                 of its result, number of its carry record
 
 Module constants rather than an enum: compiled code freezes plain integers.
 """
@@ -18,7 +20,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from loom_core.isa.program import ProgramInfo, R, S, SceInstr, SceProgram
+from loom_core.base.dtype import by_name
+from loom_core.isa.program import ProgramInfo, R, S, SceInstr, SceProgram, combined_values
 from loom_core.isa.sce import DTYPE_LOG2_BYTES, OPERAND_STREAM, SCE_OPS, STREAM_KINDS, SceOp
 
 STREAM_COUNT: Final = 0
@@ -27,22 +30,31 @@ BODY_COUNT: Final = 2
 TAIL_COUNT: Final = 3
 SLOT_LOG2: Final = 4
 INSTRUCTIONS: Final = 5
+COMBINED_VALUES: Final = 6
+SCANS: Final = 7
 FIRST_STREAM: Final = 8
 
 STREAM_KIND: Final = 0
 STREAM_LOG2: Final = 1
 STREAM_TAIL: Final = 2
 STREAM_KEEPS: Final = 3
-STREAM_WORDS: Final = 4
+STREAM_CANONICAL: Final = 4
+STREAM_WORDS: Final = 5
 
 INSTR_ENGINE: Final = 0
 INSTR_DST: Final = 1
 INSTR_A: Final = 2
 INSTR_B: Final = 3
 INSTR_C: Final = 4
-INSTR_REDUCES: Final = 5
+INSTR_ROWS: Final = 5
 INSTR_RESULT_LOG2: Final = 6
+INSTR_CARRY: Final = 7
 INSTR_WORDS: Final = 8
+
+# INSTR_ROWS
+ELEMENTWISE: Final = 0
+FOLDS: Final = 1  # a row, or its blocks and then their results, to one value
+CARRIES: Final = 2  # a state from block to block: scans and places of extremes
 
 
 def element_log2(name: str) -> int:
@@ -50,8 +62,11 @@ def element_log2(name: str) -> int:
     return {8: 0, 16: 1, 32: 2, 64: 3}[int(name)] if name.isdigit() else DTYPE_LOG2_BYTES[name]
 
 
-def describe(program: SceProgram, info: ProgramInfo, engine: Callable[[SceOp], int]) -> npt.NDArray[np.int64]:
-    """Descriptor of a verified program; `engine` gives the address of an opcode's engine.
+def describe(
+    program: SceProgram, info: ProgramInfo, engine: Callable[[SceOp], int], *, combines: bool = False
+) -> npt.NDArray[np.int64]:
+    """Descriptor of a verified program; `engine` gives the address of an opcode's engine. `combines`: it is one that a
+    combine command names.
 
     The array holds its own address: it must stay where it is for as long as it is used.
     """
@@ -63,6 +78,8 @@ def describe(program: SceProgram, info: ProgramInfo, engine: Callable[[SceOp], i
     words[BODY_COUNT] = info.tail_start
     words[TAIL_COUNT] = len(instructions) - info.tail_start
     words[INSTRUCTIONS] = words.ctypes.data + 8 * first_instruction
+    words[COMBINED_VALUES] = combined_values(program) or 0 if combines else 0
+    words[SCANS] = info.scans
     tail_reads = _loads_of(instructions[info.tail_start :], program)
     keeps = _stores_before_reads(program)
     log2s = [DTYPE_LOG2_BYTES[stream.dtype] for stream in streams]
@@ -72,17 +89,26 @@ def describe(program: SceProgram, info: ProgramInfo, engine: Callable[[SceOp], i
         words[at + STREAM_LOG2] = DTYPE_LOG2_BYTES[stream.dtype]
         words[at + STREAM_TAIL] = number in tail_reads or info.reduced_stores[number]
         words[at + STREAM_KEEPS] = keeps.get(number, 0)
+        if combines and by_name(stream.dtype).is_float:
+            words[at + STREAM_CANONICAL] = engine(SCE_OPS[f"mov.{stream.dtype}"])
     for index, instr in enumerate(instructions):
         op = SCE_OPS[instr.mnemonic]
         at = first_instruction + INSTR_WORDS * index
         words[at + INSTR_ENGINE] = engine(op)
         for field, operand in zip((INSTR_DST, INSTR_A, INSTR_B, INSTR_C), (instr.dst, *instr.operands), strict=False):
             words[at + field] = _code(operand)
-        words[at + INSTR_REDUCES] = op.is_reduction
+        words[at + INSTR_ROWS] = _what_with_rows(op)
         words[at + INSTR_RESULT_LOG2] = element_log2(op.result)
+        words[at + INSTR_CARRY] = index
         log2s.extend(element_log2(name) for name in (*op.operands, op.result))
     words[SLOT_LOG2] = max(log2s)
     return words
+
+
+def _what_with_rows(op: SceOp) -> int:
+    if op.is_scan or op.is_argument:
+        return CARRIES
+    return FOLDS if op.is_reduction else ELEMENTWISE
 
 
 def _code(operand: R | S) -> int:

@@ -14,7 +14,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from loom_core.base.dtype import by_name
 from loom_core.isa.sce import SceOp
+from loom_sim.carried import build_argument, build_scan
 from loom_sim.element_types import VALUE_TYPES, after_load, before_store, memory_type
 from loom_sim.reductions import build_reduction
 from loom_sim.scalars import Scalar, compiled_scalar, ordinary_of, scalar_of
@@ -77,6 +79,10 @@ _STORES: Final = {name: _make_store(name) for name in VALUE_TYPES}
 
 def build_element(op: SceOp) -> ElementEngine:
     """The Python function of an opcode's engine, for `jit.engine_address`."""
+    if op.is_scan:
+        return build_scan(op, _LOADS[op.result], _STORES[op.result])
+    if op.is_argument:
+        return build_argument(op, _LOADS[f"{8 * by_name(op.operands[0]).itemsize}"], _STORES[op.result])
     if op.is_reduction:
         return build_reduction(op, _LOADS[op.result], _STORES[op.result])
     loads, store = [_LOADS[name] for name in op.operands], _STORES[op.result]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from loom_core.isa.commands import COMMANDS
 from loom_core.isa.encoding import Command
-from loom_core.isa.sce import SceOp
+from loom_core.isa.sce import SCE_BY_OPCODE, SceOp
 from loom_sim import jit
 from loom_sim.state import ENGINE_VARIANTS
 
@@ -35,14 +35,24 @@ def element_address(op: SceOp) -> int:
 
 def command_address(command: Command) -> int:
     """The engine of a command that is not executed by the interpreter itself."""
-    if command.mnemonic == "copy":
+    mnemonic = command.mnemonic
+    if mnemonic in _BY_ELEMENT:
         log2 = command.flag("log2_bytes")
-        return jit.engine_address(f"copy.{8 << log2}", _builder("dma", "build_copy", log2))
-    if command.mnemonic in _PACKS:
+        return jit.engine_address(f"{mnemonic}.{8 << log2}", _builder(*_BY_ELEMENT[mnemonic], log2))
+    if mnemonic in _PACKS:
         element = command.spec.flag("type").values[command.flag("type")]
         return jit.engine_address(f"pack.{element}", _builder("matrix", "build_pack", element))
-    name = "matmul" if command.mnemonic == "matmulf" else command.mnemonic  # the two differ in cost alone
+    name = "matmul" if mnemonic == "matmulf" else mnemonic  # the two differ in cost alone
     return jit.engine_address(name, _BUILDERS[name])
+
+
+def combine_table(commands: Iterable[Command]) -> npt.NDArray[np.int64]:
+    """Addresses by SCE opcode of the element engines by which scatter_reduce commands combine; else 0."""
+    opcodes = {int(c.operands[7]) for c in commands if c.mnemonic == "scatter_reduce"}  # type: ignore[arg-type]
+    table = np.zeros(max(opcodes, default=0) + 1, np.int64)
+    for opcode in opcodes - {0}:
+        table[opcode] = element_address(SCE_BY_OPCODE[opcode])
+    return table
 
 
 def engine_table(commands: Iterable[Command]) -> npt.NDArray[np.int64]:
@@ -61,6 +71,16 @@ def _builder(module: str, name: str, *arguments: Any) -> Callable[[], Callable[.
     return lambda: getattr(importlib.import_module(f"loom_sim.{module}"), name)(*arguments)
 
 
+# Commands with an engine for each element size: module and builder, which takes log2 of the bytes.
+_BY_ELEMENT: Final = {
+    "copy": ("dma", "build_copy"),
+    "gather": ("indexed", "build_gather"),
+    "scatter": ("indexed", "build_scatter"),
+    "scatter_reduce": ("indexed", "build_scatter_reduce"),
+    "compare_swap": ("indexed", "build_compare_swap"),
+    "sort": ("sorting", "build_sort"),
+    "histogram": ("histogram", "build_histogram"),
+}
 _BUILDERS: Final[dict[str, Callable[[], Callable[..., Any]]]] = {
     "pack": _builder("matrix", "build_pack"),
     "matmul": _builder("matrix", "build_matmul"),
@@ -70,6 +90,7 @@ _BUILDERS: Final[dict[str, Callable[[], Callable[..., Any]]]] = {
     "accfill": _builder("matrix", "build_accfill"),
     "accload": _builder("matrix", "build_accload"),
     "program": _builder("stream", "build_program"),
+    "combine": _builder("combine", "build_combine"),
 }
 
 _PACKS: Final = ("packf", "packi")
@@ -77,4 +98,4 @@ _PACKS: Final = ("packf", "packi")
 
 def has_engine(mnemonic: str) -> bool:
     """Whether a command of the table can run: by the interpreter or an engine (a test holds this for all)."""
-    return COMMANDS[mnemonic].engine == "acp" or mnemonic in ("copy", "matmulf", *_PACKS, *_BUILDERS)
+    return COMMANDS[mnemonic].engine == "acp" or mnemonic in ("matmulf", *_BY_ELEMENT, *_PACKS, *_BUILDERS)

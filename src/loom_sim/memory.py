@@ -240,6 +240,27 @@ def larger(typing_context, a, b):  # type: ignore[no-untyped-def]
     return types.int64(types.int64, types.int64), _chooses(">")
 
 
+def _compares_unsigned(comparison: str) -> _Codegen:
+    """Code generator: a comparison of two int64 as unsigned numbers."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        return builder.icmp_unsigned(comparison, *values)
+
+    return generate
+
+
+@intrinsic
+def unsigned_at_most(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """a <= b of two int64 read as unsigned numbers."""
+    return types.boolean(types.int64, types.int64), _compares_unsigned("<=")
+
+
+@intrinsic
+def unsigned_less(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """a < b of two int64 read as unsigned numbers."""
+    return types.boolean(types.int64, types.int64), _compares_unsigned("<")
+
+
 def _wraps(operation: str) -> _Codegen:
     """Code generator of an int64 operation modulo 2^64. Numba's own +, - and * promise LLVM not to overflow."""
 

@@ -79,10 +79,18 @@ class Arena:
     """The memory of one core: SRAM, and the slots of the stream engine. SRAM is not cleared between runs."""
 
     def __init__(self, machine: MachineConfig) -> None:
-        slots = machine.sce_registers + machine.sce_streams
-        self._memory = np.empty(machine.sram_bytes + slots * words.SLOT_BYTES + 2 * _ALIGNMENT, np.uint8)
+        self._memory = np.empty(machine.sram_bytes + scratch_bytes(machine) + 2 * _ALIGNMENT, np.uint8)
         self.sram = _aligned(self._memory.ctypes.data)
         self.scratch = _aligned(self.sram + machine.sram_bytes)
+
+
+def scratch_bytes(machine: MachineConfig) -> int:
+    """Bytes of scratch memory that the stream engine of a machine may use."""
+    slots = machine.sce_registers + machine.sce_streams
+    for_programs = slots * words.SLOT_BYTES + machine.sce_instructions * words.CARRY_BYTES
+    # Rows of at most a quarter as many elements as SRAM has bytes; untouched pages take no memory.
+    for_sorting = 5 * machine.sram_bytes + words.SORT_COUNT_BYTES
+    return max(for_programs, for_sorting)
 
 
 def _aligned(address: int) -> int:
@@ -175,8 +183,10 @@ class NativeTables:
     def __init__(self, obj: LoomObject, verified: Any) -> None:
         self.commands = np.ascontiguousarray(obj.commands, np.uint64)
         self.engines = engines.engine_table(verified.commands.values())
+        self.combines = engines.combine_table(verified.commands.values())
+        combining = {c.operands[0] for c in verified.commands.values() if c.mnemonic == "combine"}
         self.descriptors = {
-            offset: describe(program, info, engines.element_address)
+            offset: describe(program, info, engines.element_address, combines=offset in combining)
             for offset, (program, info) in verified.programs.items()
         }
         self.programs = np.zeros(max(1, len(obj.programs)), np.int64)
@@ -204,6 +214,7 @@ class Launch:
         view[words.STREAM] = tables.commands.ctypes.data
         view[words.ENGINES] = tables.engines.ctypes.data
         view[words.PROGRAMS] = tables.programs.ctypes.data
+        view[words.COMBINES] = tables.combines.ctypes.data
         view[words.SPACE_COUNT] = spaces
         view[words.SRAM_BYTES] = obj.machine.sram_bytes
         view[words.SLICE] = _SLICE

@@ -30,6 +30,8 @@ from loom_sim.state import (
 
 ELEMENT_LIMIT: Final = 1 << 32
 """Elements that one DMA command may cover: some seconds of host time, since a command cannot be interrupted."""
+ELEMENT_ALLOWANCE: Final = 1 << 24
+"""Elements beyond as many as SRAM has bytes that a command may cover whose tiles lie in SRAM: strides may be 0."""
 
 
 @subroutine("int64(int64, int64, int64, int64, int64)")
@@ -75,6 +77,17 @@ def check_write(state, space, offset, low, high):  # type: ignore[no-untyped-def
     return status
 
 
+@subroutine("int64(int64, int64, boolean)", inline=True)
+def check_space(state, space, writes):  # type: ignore[no-untyped-def]
+    """OK if a space exists, and may be written where `writes`."""
+    if space < 0 or space >= load_word(state, SPACE_COUNT):
+        return out_of_bounds(state, space, 0, 0, 0)
+    if writes and load_word(state, SPACES + space * SPACE_WORDS + 3) == 0:
+        store_word(state, FAULT_SPACE, space)
+        return READ_ONLY
+    return OK
+
+
 @subroutine("boolean(int64)", inline=True)
 def is_wild(product):  # type: ignore[no-untyped-def]
     """Whether a bounded product saturated: no space is that large."""
@@ -95,6 +108,13 @@ def oversized(state, elements, limit):  # type: ignore[no-untyped-def]
     store_word(state, FAULT_VALUE, elements)
     store_word(state, FAULT_HIGH, limit)
     return OVERSIZED
+
+
+@subroutine("int64(int64, int64)")
+def check_elements(state, total):  # type: ignore[no-untyped-def]
+    """OK if a command whose tiles lie in SRAM may cover so many elements."""
+    limit = ELEMENT_ALLOWANCE + load_word(state, SRAM_BYTES)
+    return oversized(state, total, limit) if total > limit else OK
 
 
 @subroutine("int64(int64, int64)", inline=True)

@@ -40,6 +40,7 @@ SRAM: Final = 12  # address; also the base of space 0
 SRAM_BYTES: Final = 13
 SCRATCH: Final = 14  # address of the stream engine's slots
 TRACE: Final = 15  # address of the cycle model's state (tracing interpreter only)
+COMBINES: Final = 16  # address of the table SCE opcode -> element engine of the instructions that scatter_reduce names
 FAULT_SPACE: Final = 24
 FAULT_LOW: Final = 25  # first byte offset touched out of bounds
 FAULT_HIGH: Final = 26  # one past the last; or a limit
@@ -66,6 +67,8 @@ ENGINE_CREDIT: Final = 256  # work of an engine's command; a scalar one is 1
 SLOT_PADDING: Final = 192  # keeps SCE slots apart by no multiple of 4096 bytes, where stores seem to meet later loads
 RESULT_BYTES: Final = 4096 * 8  # of the block results of one reduction
 SLOT_BYTES: Final = 4096 * 8 + SLOT_PADDING + RESULT_BYTES  # scratch memory that an SCE register or stream may need
+CARRY_BYTES: Final = 32  # of the state that an instruction carries from block to block (`carried`)
+SORT_COUNT_BYTES: Final = 8 * 256 * 8 + 64  # of the digit counts of a sort
 MAX_STREAMS: Final = 24
 
 # ---- what a run or an engine returns; engines return OK or a fault ----

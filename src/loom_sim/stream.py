@@ -11,7 +11,7 @@ elements, or one block of 4096 elements of a longer row: block results are colle
 
 State used: `STREAM_VIEWS` holds a record of RECORD_WORDS a stream and the sizes of the two views; `POINTERS` what each
 operand code stands for; the scratch memory a slot a register, then one a stream, then one for the block results of each
-of those.
+of those, then a carry record an instruction.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Final
 
 from loom_core.isa.commands import OP_PROGRAM as PROGRAM_OPCODE
 from loom_core.isa.sce import OPERAND_STREAM, STREAM_IOTA, STREAM_SCALAR, STREAM_STORE
+from loom_sim import carried
 from loom_sim import descriptors as d
 from loom_sim.jit import subroutine
 from loom_sim.memory import (
@@ -35,8 +36,9 @@ from loom_sim.memory import (
 )
 from loom_sim.planes import count_plane, count_plane_wide, fill_slot, load_plane, store_plane
 from loom_sim.reductions import BLOCK
-from loom_sim.spaces import check_range, is_wild, out_of_bounds, oversized
+from loom_sim.spaces import check_elements, check_range, is_wild, out_of_bounds, oversized
 from loom_sim.state import (
+    CARRY_BYTES,
     FAULT_VALUE,
     MAX_STREAMS,
     NO_ENGINE,
@@ -47,13 +49,11 @@ from loom_sim.state import (
     SCRATCH,
     SLOT_PADDING,
     SRAM,
-    SRAM_BYTES,
     STREAM_VIEWS,
 )
 
 CHUNK: Final = 1024  # elements; slots of 4 KiB for the usual types, so that a program's working set stays in 32 KiB
 LONGEST_ROW: Final = BLOCK * BLOCK  # results of one row's blocks make one block
-ELEMENT_ALLOWANCE: Final = 1 << 24  # elements of an iteration space beyond what SRAM holds
 RECORD_WORDS: Final = 16
 _KIND, _LOG2, _TAIL, _MODE, _ADDRESS, _SLOT, _KEEPS, _POINTER, _STRIDES = range(9)
 _RANK: Final = 4
@@ -325,24 +325,65 @@ def scatter(state, tail, first, count):  # type: ignore[no-untyped-def]
         exchange(load_word(records, i), views + (_SIZES + tail * _RANK) * 8, first, count)
 
 
-@subroutine("void(int64, int64, int64, int64, int64, int64, int64)")
-def run_body(state, descriptor, count, row, rows, results, block):  # type: ignore[no-untyped-def]
-    """The body's instructions over a chunk of `count` elements; reductions fold `rows` rows of `row` elements.
+@subroutine("void(int64, int64, int64, int64, int64)")
+def run_body(state, descriptor, count, row, rows):  # type: ignore[no-untyped-def]
+    """The body's instructions over a chunk of `count` elements: `rows` whole rows of `row` elements, where they matter.
 
-    `results` is 0, or the address of the slots where a reduction leaves its result number `block`.
+    A negative `row` is one that scans walk from its last element to its first.
     """
     pointers, instruction = state + POINTERS * 8, load_word(descriptor, d.INSTRUCTIONS)
     for _ in range(load_word(descriptor, d.BODY_COUNT)):
-        engine, code = load_word(instruction, d.INSTR_ENGINE), load_word(instruction, d.INSTR_DST)
-        dst, a = load_word(pointers, code), load_word(pointers, load_word(instruction, d.INSTR_A))
-        if load_word(instruction, d.INSTR_REDUCES) != 0:
-            if results != 0:
-                dst = results_of(descriptor, results, code) + (block << load_word(instruction, d.INSTR_RESULT_LOG2))
-            call_element(engine, dst, a, 0, row, rows)
-        else:
+        engine, rowwise = load_word(instruction, d.INSTR_ENGINE), load_word(instruction, d.INSTR_ROWS)
+        dst = load_word(pointers, load_word(instruction, d.INSTR_DST))
+        a = load_word(pointers, load_word(instruction, d.INSTR_A))
+        if rowwise == d.ELEMENTWISE:
             b = load_word(pointers, load_word(instruction, d.INSTR_B))
             c = load_word(pointers, load_word(instruction, d.INSTR_C))
             call_element(engine, dst, a, b, c, count)
+        else:
+            call_element(engine, dst, a, 0, row if rowwise == d.CARRIES else larger(row, -row), rows)
+        instruction += d.INSTR_WORDS * 8
+
+
+@subroutine("void(int64, int64, int64, int64, int64, int64)")
+def run_block(state, descriptor, count, row, results, block):  # type: ignore[no-untyped-def]
+    """The body's instructions over block number `block` of a row; `row` is `count`, negative in reverse.
+
+    `results`: address of the slots where reductions leave one result a block, and carry records behind them.
+    """
+    pointers, instruction = state + POINTERS * 8, load_word(descriptor, d.INSTRUCTIONS)
+    for _ in range(load_word(descriptor, d.BODY_COUNT)):
+        engine, rowwise = load_word(instruction, d.INSTR_ENGINE), load_word(instruction, d.INSTR_ROWS)
+        code = load_word(instruction, d.INSTR_DST)
+        dst, a = load_word(pointers, code), load_word(pointers, load_word(instruction, d.INSTR_A))
+        if rowwise == d.ELEMENTWISE:
+            b = load_word(pointers, load_word(instruction, d.INSTR_B))
+            c = load_word(pointers, load_word(instruction, d.INSTR_C))
+            call_element(engine, dst, a, b, c, count)
+        elif rowwise == d.FOLDS:
+            dst = results_of(descriptor, results, code) + (block << load_word(instruction, d.INSTR_RESULT_LOG2))
+            call_element(engine, dst, a, 0, count, 1)
+        else:
+            carry = carry_of(descriptor, results, instruction)
+            store_word(carry, carried.FIRST, block * BLOCK)
+            call_element(engine, dst, a, carry, row, 1)
+        instruction += d.INSTR_WORDS * 8
+
+
+@subroutine("int64(int64, int64, int64)", inline=True)
+def carry_of(descriptor, results, instruction):  # type: ignore[no-untyped-def]
+    """Address of the carry record of an instruction."""
+    slots = load_word(descriptor, d.REGISTER_COUNT) + load_word(descriptor, d.STREAM_COUNT)
+    return results + slots * RESULT_BYTES + load_word(instruction, d.INSTR_CARRY) * CARRY_BYTES
+
+
+@subroutine("void(int64, int64)")
+def clear_carries(descriptor, results):  # type: ignore[no-untyped-def]
+    """Nothing is carried into a new row."""
+    instruction = load_word(descriptor, d.INSTRUCTIONS)
+    for _ in range(load_word(descriptor, d.BODY_COUNT)):
+        if load_word(instruction, d.INSTR_ROWS) == d.CARRIES:
+            store_word(carry_of(descriptor, results, instruction), carried.SEEN, 0)
         instruction += d.INSTR_WORDS * 8
 
 
@@ -358,7 +399,7 @@ def fold_results(state, descriptor, results, blocks):  # type: ignore[no-untyped
     """Fold the block results of every reduction into its operand."""
     pointers, instruction = state + POINTERS * 8, load_word(descriptor, d.INSTRUCTIONS)
     for _ in range(load_word(descriptor, d.BODY_COUNT)):
-        if load_word(instruction, d.INSTR_REDUCES) != 0:
+        if load_word(instruction, d.INSTR_ROWS) == d.FOLDS:
             code = load_word(instruction, d.INSTR_DST)
             source = results_of(descriptor, results, code)
             call_element(load_word(instruction, d.INSTR_ENGINE), load_word(pointers, code), source, 0, blocks, 1)
@@ -415,18 +456,20 @@ def run_elements(state, descriptor, total):  # type: ignore[no-untyped-def]
     while first < total:
         count = smaller(chunk, (inner - first % inner) if in_rows else (total - first))
         resolve(state, 0, first, count)
-        run_body(state, descriptor, count, 0, 0, 0, 0)
+        run_body(state, descriptor, count, 0, 0)
         scatter(state, 0, first, count)
         first += count
 
 
-@subroutine("void(int64, int64, int64, int64)")
-def run_rows(state, descriptor, total, row):  # type: ignore[no-untyped-def]
-    """A program whose reductions fold rows of at most one block."""
+@subroutine("void(int64, int64, int64, int64, int64)")
+def run_rows(state, descriptor, total, row, direction):  # type: ignore[no-untyped-def]
+    """A program whose reductions and scans fold rows of at most one block; scans go up or down (`direction` 1, -1)."""
     streams = load_word(descriptor, d.STREAM_COUNT)
     rows, inner = total // row, load_word(state, STREAM_VIEWS + _SIZES + _INNER)
     tail_inner = load_word(state, STREAM_VIEWS + _SIZES + _RANK + _INNER)
-    chunk_rows = smaller(larger(CHUNK // row, 1), rows)
+    # Scans go along several rows side by side: for them it is worth to leave the first-level cache.
+    chunk = BLOCK if load_word(descriptor, d.SCANS) else CHUNK
+    chunk_rows = smaller(larger(chunk // row, 1), rows)
     chunk = chunk_rows * row
     place_slots(state, descriptor, chunk)
     choose_modes(state, streams, 0, chunk, chunk, inner % chunk == 0 or inner == total)
@@ -436,27 +479,29 @@ def run_rows(state, descriptor, total, row):  # type: ignore[no-untyped-def]
         first, count = first_row * row, count_rows * row
         resolve(state, 0, first, count)
         resolve(state, 1, first_row, count_rows)
-        run_body(state, descriptor, count, row, count_rows, 0, 0)
+        run_body(state, descriptor, count, row * direction, count_rows)
         scatter(state, 0, first, count)
         run_tail(state, descriptor, count_rows)
         scatter(state, 1, first_row, count_rows)
 
 
-@subroutine("void(int64, int64, int64, int64)")
-def run_blocks(state, descriptor, total, row):  # type: ignore[no-untyped-def]
-    """A program whose reductions fold rows longer than a block."""
+@subroutine("void(int64, int64, int64, int64, int64)")
+def run_blocks(state, descriptor, total, row, direction):  # type: ignore[no-untyped-def]
+    """A program whose reductions and scans fold rows longer than a block."""
     streams, inner = load_word(descriptor, d.STREAM_COUNT), load_word(state, STREAM_VIEWS + _SIZES + _INNER)
     results = place_slots(state, descriptor, BLOCK)
     blocks = (row + BLOCK - 1) // BLOCK
     choose_modes(state, streams, 0, BLOCK, 1, inner % row == 0)
     choose_modes(state, streams, 1, 1, 1, True)
     for number in range(total // row):
-        for block in range(blocks):
+        clear_carries(descriptor, results)
+        resolve(state, 1, number, 1)
+        for step in range(blocks):
+            block = step if direction > 0 else blocks - 1 - step
             first, count = number * row + block * BLOCK, smaller(BLOCK, row - block * BLOCK)
             resolve(state, 0, first, count)
-            run_body(state, descriptor, count, count, 1, results, block)
+            run_block(state, descriptor, count, count * direction, results, block)
             scatter(state, 0, first, count)
-        resolve(state, 1, number, 1)
         fold_results(state, descriptor, results, blocks)
         run_tail(state, descriptor, 1)
         scatter(state, 1, number, 1)
@@ -480,9 +525,9 @@ def build_program() -> Callable[[int, int], int]:
         if descriptor == 0:
             store_word(state, FAULT_VALUE, PROGRAM_OPCODE)
             return NO_ENGINE
-        limit = ELEMENT_ALLOWANCE + load_word(state, SRAM_BYTES)
-        if total > limit:
-            return oversized(state, total, limit)
+        status = check_elements(state, total)
+        if status != OK:
+            return status
         if row > LONGEST_ROW:
             return oversized(state, row, LONGEST_ROW)
         status = read_streams(state, operands, descriptor, ndim, ndim - fold)
@@ -494,10 +539,11 @@ def build_program() -> Callable[[int, int], int]:
             run_elements(state, descriptor, total)
         else:
             collapse_view(state, streams, 1, ndim - fold)
+            direction = 1 - 2 * (flags >> 7 & 1)
             if row <= BLOCK:
-                run_rows(state, descriptor, total, row)
+                run_rows(state, descriptor, total, row, direction)
             else:
-                run_blocks(state, descriptor, total, row)
+                run_blocks(state, descriptor, total, row, direction)
         return OK
 
     return program_engine

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from loom_core.isa.commands import (
     ALL_COMMANDS,
+    OP_COMBINE,
     OP_LDS,
     OP_MATMUL,
     OP_MATMULF,
@@ -175,14 +176,14 @@ def add_to(trace, word, amount):  # type: ignore[no-untyped-def]
 
 @subroutine("void(int64, int64, int64)")
 def count_work(state, trace, operands):  # type: ignore[no-untyped-def]
-    """Multiply-adds of a product, doubled; instructions times elements of a PROGRAM."""
+    """Multiply-adds of a product, doubled; instructions times elements of a PROGRAM or COMBINE."""
     header = load_word(operands, -2)
     opcode = header & 255
     if opcode in (OP_MATMUL, OP_MATMULF, OP_MATMULI):
         m, n, k = load_word(operands, 3), load_word(operands, 4), load_word(operands, 5)
         add_to(trace, MATRIX_FLOPS, 2 * bounded_product(bounded_product(larger(m, 0), larger(n, 0)), larger(k, 0)))
-    elif opcode == OP_PROGRAM:
-        ndim, fold = header >> 24 & 7, header >> 27 & 7
+    elif opcode in (OP_PROGRAM, OP_COMBINE):
+        ndim, fold = header >> 24 & 7, header >> 27 & 7 if opcode == OP_PROGRAM else 0
         total, rows = 1, 1
         for dim in range(ndim):
             size = larger(load_word(operands, 1 + dim), 0)

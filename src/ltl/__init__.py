@@ -20,8 +20,6 @@ from builtins import slice, tuple
 from typing import Any
 
 from ltl import core as core
-from ltl import core as random
-from ltl import core as standard
 from ltl import extra as extra
 from ltl import math as math
 from ltl import target_info as target_info
@@ -154,14 +152,16 @@ from ltl.shaping import broadcast, broadcast_to, expand_dims, permute, ravel, re
 from ltl.tensor import tensor
 from ltl.tuning import Config, autotune, heuristics
 
+random = standard = core
+
 TRITON_MAX_TENSOR_NUMEL = 1 << 20
 """Triton's limit for the elements of a tile. Loom's is the size of SRAM."""
 
 __all__ = [
+    "TRITON_MAX_TENSOR_NUMEL",
     "Config",
     "JitFunction",
     "PropagateNan",
-    "TRITON_MAX_TENSOR_NUMEL",
     "abs",
     "add",
     "advance",
@@ -216,11 +216,11 @@ __all__ = [
     "extra",
     "fdiv",
     "flip",
+    "float8e4nv",
+    "float8e5",
     "float16",
     "float32",
     "float64",
-    "float8e4nv",
-    "float8e5",
     "floor",
     "fma",
     "full",
@@ -228,10 +228,10 @@ __all__ = [
     "heuristics",
     "histogram",
     "int1",
+    "int8",
     "int16",
     "int32",
     "int64",
-    "int8",
     "interleave",
     "jit",
     "join",
@@ -298,10 +298,10 @@ __all__ = [
     "topk",
     "trans",
     "tuple",
+    "uint8",
     "uint16",
     "uint32",
     "uint64",
-    "uint8",
     "uint_to_uniform_float",
     "umulhi",
     "unsqueeze",
@@ -311,7 +311,7 @@ __all__ = [
     "xor_sum",
     "zeros",
     "zeros_like",
-]  # fmt: skip
+]
 
 _install()
 

@@ -52,7 +52,7 @@ def aggregate(cls: type) -> Any:
         annotations |= inspect.get_annotations(base)
     fields = list(annotations)
     static = {name for name, annotation in annotations.items() if _is_constexpr(annotation)}
-    made = type(
+    return type(
         cls.__name__,
         (namedtuple(cls.__name__, fields),),
         {
@@ -64,7 +64,6 @@ def aggregate(cls: type) -> Any:
             "static_fields": frozenset(static),
         },
     )
-    return made
 
 
 def _is_constexpr(annotation: Any) -> bool:

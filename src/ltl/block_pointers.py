@@ -1,4 +1,4 @@
-"""Block pointers and tensor descriptors: a base, sizes, strides and a block, from which addresses and masks are made."""
+"""Block pointers and tensor descriptors: base, sizes, strides and a block, from which addresses and masks are made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_RANK: Final = 5
 
 
 class Window(Traced):
-    """Family base of what addresses one block of an array: base pointer, sizes, strides and offsets in elements (i64)."""
+    """Family base of what addresses a block of an array: base pointer, sizes, strides and offsets in elements (i64)."""
 
     __slots__ = ("base", "block_shape", "offsets", "sizes", "steps")
 
@@ -52,7 +52,9 @@ class Window(Traced):
         return [part.ir_type for part in self._parts()]
 
     def with_ir_values(self, values: Sequence[Value]) -> Window:
-        parts = [old if old._value is new else tensor(new.type, new) for old, new in zip(self._parts(), values, strict=True)]
+        parts = [
+            old if old._value is new else tensor(new.type, new) for old, new in zip(self._parts(), values, strict=True)
+        ]
         rank = len(self.block_shape)
         ends = [1, 1 + rank, 1 + 2 * rank]
         sizes, steps, offsets = parts[1 : ends[1]], parts[ends[1] : ends[2]], parts[ends[2] :]
@@ -207,9 +209,7 @@ def _dimension(axis: Any, rank: int, function: str) -> int:
     return plain
 
 
-def make_block_ptr(
-    base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any
-) -> BlockPointer:
+def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> BlockPointer:
     """A pointer to the block of `block_shape` at `offsets` of an array of `shape` with `strides`, all in elements.
 
     `order` says which dimension is fastest in memory; it is a hint and means nothing here.
@@ -217,10 +217,10 @@ def make_block_ptr(
     current("ltl.make_block_ptr")
     pointer = scalar_pointer(base, "make_block_ptr")
     block = shape_argument(block_shape, "make_block_ptr")
-    parts = [scalars(values, len(block), "make_block_ptr", name) for values, name in (
-        (shape, "shape"), (strides, "strides"), (offsets, "offsets"))]  # fmt: skip
+    given = {"shape": shape, "strides": strides, "offsets": offsets}
+    sizes, steps, places = (scalars(v, len(block), "make_block_ptr", name) for name, v in given.items())
     static(order, "the order of make_block_ptr")
-    return BlockPointer(pointer, *parts, block)
+    return BlockPointer(pointer, sizes, steps, places, block)
 
 
 def advance(base: Any, offsets: Any) -> BlockPointer:
@@ -258,7 +258,12 @@ def scalars(values: Any, count: int, function: str, argument: str) -> list[tenso
 
             value = reshape(value, ())
         if value.shape or value.ir_type.is_pointer or not value.ir_type.dtype.is_integer:
-            fail(WrongDtype, function=function, given=f"{argument} of type {value.type}", takes="they are integer scalars")
+            fail(
+                WrongDtype,
+                function=function,
+                given=f"{argument} of type {value.type}",
+                takes="they are integer scalars",
+            )
         made.append(semantic.cast(value, core.i64))
     return made
 
@@ -332,7 +337,7 @@ class tensor_descriptor(Window):
         return range(len(self.block_shape))
 
     def gather(self, x_offsets: Any, y_offset: Any, cache_modifier: Any = "", eviction_policy: Any = "") -> tensor:
-        """The rows `x_offsets` (a 1-D tile of indices) of a matrix, from column `y_offset` on, as many as the block has."""
+        """The rows `x_offsets` (a 1-D tile of indices) of a matrix, the block's columns from `y_offset` on."""
         current("tensor_descriptor.gather")
         return self.read(self._rows(x_offsets, y_offset, "gather"), self._every(), self.padding)
 

@@ -1,4 +1,4 @@
-"""Functions of the user as regions: what `reduce`, `associative_scan` and `map_elementwise` apply element by element."""
+"""Functions of the user as regions: what `reduce`, `associative_scan` and `map_elementwise` apply to elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ltl.core`, `ltl.standard` and `ltl.random` are Triton's modules in which its functions are defined; here all is `ltl`."""
+"""`ltl.core`, `ltl.standard`, `ltl.random`: the modules in which Triton defines its functions; here all is `ltl`."""
 
 from __future__ import annotations
 

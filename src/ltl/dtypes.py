@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
 from typing import Any, Final
 
 from loom_core.base import dtype as core
 from loom_core.ir.types import Element, PointerType, TileType
-
 
 _NAMES: Final[dict[str, core.DType]] = {}
 
@@ -22,7 +21,7 @@ class dtype:
     """
 
     name: str
-    core: core.DType = None  # type: ignore[assignment]
+    core: core.DType = field(default=None)  # type: ignore[assignment]
 
     class SIGNEDNESS(Enum):
         """Whether integers have a sign."""
@@ -38,7 +37,8 @@ class dtype:
         FLOATING = 2
 
     def __post_init__(self) -> None:
-        if self.core is None:
+        given: object = self.core
+        if given is None:
             if self.name not in _NAMES:
                 raise ValueError(f"no dtype is called {self.name!r}; known: {', '.join(_NAMES)}")
             object.__setattr__(self, "core", _NAMES[self.name])
@@ -333,6 +333,7 @@ class const:
 def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
     """The integer dtype of a width. ValueError if there is none."""
     return dtype("int1" if bitwidth == 1 else f"{'' if signed else 'u'}int{bitwidth}")
+
 
 ALL: Final = (
     float64, float32, float16, bfloat16, float8e4nv, float8e5,

@@ -53,7 +53,9 @@ class LtlFrontend:
         inner = python_function(value)
         if inner is not value:
             return upstream_kernel(value, inner)
-        if isinstance(value, (*_PLAIN, dtypes.dtype, dtypes.pointer_type, dtypes.block_type, dtypes.RefusedType, ModuleType)):
+        if isinstance(
+            value, (*_PLAIN, dtypes.dtype, dtypes.pointer_type, dtypes.block_type, dtypes.RefusedType, ModuleType)
+        ):
             return value
         if isinstance(value, tuple):
             items = [self.outside(item) for item in value]

@@ -152,7 +152,7 @@ def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any 
         _check_rounding(value, target, rounding)
     if static_flag(bitcast, "cast", "bitcast"):
         return semantic.bitcast(value, target)
-    if rounding == "rtz":
+    if rounding == "rtz" and value.ir_type.element != target:
         return emit(special.CastTowardZero, value, dtype=target)
     return semantic.cast(value, target)
 
@@ -162,17 +162,19 @@ def _check_rounding(value: tensor, target: core.DType, rounding: Any) -> None:
         expected = '"rtne" or "rtz"'
         fail(WrongValue, function="cast", argument="fp_downcast_rounding", given=repr(rounding), expected=expected)
     source = value.ir_type.element
+    if source == target:
+        return
     if isinstance(source, PointerType) or not (source.is_float and target.is_float and target.bits < source.bits):
         expected = "left out: only conversions to a narrower float type round"
         fail(WrongValue, function="cast", argument="fp_downcast_rounding", given=repr(rounding), expected=expected)
 
 
 def _cast_pointer(value: tensor, target: pointer_type) -> tensor:
-    if value.ir_type.element == target.element:
-        return value
-    given = f"{value.type} to {target}"
-    takes = "pointers keep their type here: pass the array with the dtype that the kernel reads"
-    fail(WrongDtype, function="cast", given=given, takes=takes)
+    if value.ir_type.element != target.element:
+        given = f"{value.type} to {target}"
+        takes = "pointers keep their type here: pass the array with the dtype that the kernel reads"
+        fail(WrongDtype, function="cast", given=given, takes=takes)
+    return value
 
 
 def umulhi(x: Any, y: Any) -> tensor:

@@ -15,12 +15,12 @@ from ltl import random_numbers, reductions, semantic
 from ltl.arguments import dtype_argument, static, static_flag, static_int
 from ltl.control import device_assert
 from ltl.errors import WrongDtype, fail
+from ltl.functions import PropagateNan
 from ltl.functions import exp as _exp
 from ltl.functions import maximum as _maximum
 from ltl.functions import minimum as _minimum
-from ltl.functions import PropagateNan
 from ltl.memory import load
-from ltl.operators import and_, compare, floordiv, invert, mod, or_, where
+from ltl.operators import add, and_, compare, floordiv, invert, mod, or_, where
 from ltl.rearranging import join, split
 from ltl.reductions import reduce, tile_operand
 from ltl.shaping import expand_dims, ravel, reshape
@@ -260,7 +260,7 @@ def randint64(seed: Any, offset: Any, low: Any, high: Any) -> tensor:
     first, second, _, _ = random_numbers.randint4x(seed, offset)
     wide = or_(semantic.cast(first, core.u64), semantic.cast(second, core.u64) << 32)
     size = semantic.cast(semantic.to_tensor(high - low), core.u64)
-    return semantic.cast(mod(wide, size), core.i64) + low
+    return add(semantic.cast(mod(wide, size), core.i64), low)  # type: ignore[no-any-return]
 
 
 def rand4x(seed: Any, offsets: Any, BLOCK: Any) -> tensor:

@@ -60,6 +60,11 @@ class JitFunction:
         self._last: tuple[Any, Callable[..., None]] = (object(), self.__call__)
         self._lock = threading.RLock()
 
+    @property
+    def arg_names(self) -> list[str]:
+        """The parameters' names, in order."""
+        return [parameter.name for parameter in self.parameters]
+
     # -- in kernels ----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -30,7 +30,12 @@ def _operand(value: Any, allowed: tuple[DType, ...], function: str) -> tensor:
     operand = semantic.to_tensor(value, f"libdevice.{function}", "an argument")
     if operand.ir_type.is_pointer or operand.ir_type.dtype not in allowed:
         names = ", ".join(str(of_core(dtype)) for dtype in allowed)
-        fail(WrongDtype, function=f"libdevice.{function}", given=str(operand.type), takes=f"it takes {names}; use .to(...)")
+        fail(
+            WrongDtype,
+            function=f"libdevice.{function}",
+            given=str(operand.type),
+            takes=f"it takes {names}; use .to(...)",
+        )
     return operand
 
 
@@ -39,10 +44,11 @@ def _operands(values: tuple[Any, ...], allowed: tuple[DType, ...], function: str
     numbers = [semantic.operand(value, f"libdevice.{function}", "an argument") for value in values]
     if len(numbers) == 1:
         return [_operand(numbers[0], allowed, function)]
-    first, second = semantic.promote(numbers[0], numbers[1], f"libdevice.{function}")
-    found = [first, second]
-    if len(numbers) == 3:
-        found = list(semantic.promote_three(*numbers, f"libdevice.{function}"))
+    found: tuple[tensor, ...]
+    if len(numbers) == 2:
+        found = semantic.promote(numbers[0], numbers[1], f"libdevice.{function}")
+    else:
+        found = semantic.promote_three(numbers[0], numbers[1], numbers[2], f"libdevice.{function}")
     return [_operand(value, allowed, function) for value in found]
 
 
@@ -270,7 +276,8 @@ _DIRECTED: Final = "Loom rounds floats to nearest even; other directions are not
 _NO_ALGORITHM: Final = "Loom has no algorithm for it; write it with the functions that there are"
 
 REFUSED: Final[dict[str, str]] = {
-    **{f"{op}_{way}": _DIRECTED for op in ("add", "sub", "mul", "div", "fma", "rcp", "sqrt") for way in ("rz", "rd", "ru")},
+    **{f"{op}_{way}": _DIRECTED for op in ("add", "sub", "mul", "div", "fma", "rcp", "sqrt")
+       for way in ("rz", "rd", "ru")},
     **{f"{i}2{f}_{way}": _DIRECTED for i in ("int", "uint", "ll", "ull") for f in ("float", "double")
        for way in ("rz", "rd", "ru") if (i, f) not in (("int", "double"), ("uint", "double"))},
     **{f"double2float_{way}": _DIRECTED for way in ("rd", "ru")},
@@ -345,5 +352,3 @@ def __getattr__(name: str) -> Any:
         fail(Refused, what=f"libdevice.{name}", reason=REFUSED[name], instead="use another function")
 
     return _named(refused, name, f"Refused: {REFUSED[name]}.")
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from loom_core.ir.value import Value
@@ -115,6 +116,8 @@ def _fill(other: Any, flag: tensor | None, mask: Any, target: tensor) -> tensor 
     if isinstance(fill, tensor):
         return semantic.cast(fill, pointee)
     if pointee.is_integer and isinstance(fill, float):
+        if not isfinite(fill):
+            fail(WrongValue, function="load", argument="other", given=str(fill), expected=f"a value of {pointee}")
         fill = int(fill)
     return semantic.known_scalar(fill, pointee)
 
@@ -128,7 +131,7 @@ def _fit_load(target: tensor, flag: tensor | None, fill: tensor | None) -> tuple
                     WrongMask, function="load", problem=f"{what} is a tile of shape {part.shape}, the pointer a scalar"
                 )
         return target, flag, fill
-    shape = target.shape
+    shape: tuple[int, ...] = target.shape
     for part in (flag, fill):
         if part is not None:
             shape = semantic.common_shape(shape, part.shape, "load")

@@ -210,18 +210,19 @@ def kernel_names(tree: ast.Module) -> list[str]:
     return [
         node.name
         for node in tree.body
-        if isinstance(node, ast.FunctionDef) and any(_is_jit(decorator) for decorator in node.decorator_list)
+        if isinstance(node, ast.FunctionDef) and any(is_jit(decorator) for decorator in node.decorator_list)
     ]
 
 
-def _is_jit(decorator: ast.expr) -> bool:
+def is_jit(decorator: ast.expr) -> bool:
+    """Whether a decorator is `jit` or `x.jit`, called or not."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
     return name == "jit"
 
 
-def needed_statements(tree: ast.Module) -> list[ast.stmt]:
-    """What a module's kernels need, in order: the kernels, and definitions, assignments and imports that they name.
+def needed_statements(tree: ast.Module, names: Iterable[str]) -> list[ast.stmt]:
+    """What the names of a module need, in order: definitions, assignments and imports of these and all that they name.
 
     Imports are cut down to the names that are needed.
     """
@@ -231,7 +232,7 @@ def needed_statements(tree: ast.Module) -> list[ast.stmt]:
             defined.setdefault(name, []).append(statement)
     kept: dict[ast.stmt, None] = {}
     wanted: set[str] = set()
-    pending = list(kernel_names(tree))
+    pending = list(names)
     while pending:
         name = pending.pop()
         if name in wanted:
@@ -248,7 +249,7 @@ def _only(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
     """An import of just the names that are wanted; other statements as they are."""
     if not isinstance(statement, (ast.Import, ast.ImportFrom)):
         return statement
-    names = [alias for alias in statement.names if _bound(alias) in wanted]
+    names = [alias for alias in statement.names if bound_name(alias) in wanted]
     made: ast.stmt = (
         ast.Import(names)
         if isinstance(statement, ast.Import)
@@ -257,7 +258,8 @@ def _only(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
     return ast.copy_location(made, statement)
 
 
-def _bound(alias: ast.alias) -> str:
+def bound_name(alias: ast.alias) -> str:
+    """The name that an import binds."""
     return alias.asname or alias.name.split(".", 1)[0]
 
 
@@ -266,7 +268,7 @@ def defined_names(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         yield statement.name
     elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-        yield from map(_bound, statement.names)
+        yield from map(bound_name, statement.names)
     elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for target in targets:
@@ -277,4 +279,4 @@ def defined_names(statement: ast.stmt) -> Iterator[str]:
                 yield from defined_names(child)
 
 
-__all__ = ["Left", "Migration", "defined_names", "kernel_names", "migrate", "needed_statements"]
+__all__ = ["Left", "Migration", "bound_name", "defined_names", "is_jit", "kernel_names", "migrate", "needed_statements"]

@@ -1,4 +1,4 @@
-"""Triton's packages as source text written for them sees them: stand-ins made of LTL, whether Triton is installed or not.
+"""Triton's packages as source text written for them sees them: stand-ins made of LTL, with or without Triton.
 
 `import_name` takes the place of Python's `__import__` in such text, so that `import triton.language as tl` gives LTL.
 """
@@ -124,6 +124,11 @@ def constexpr_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def is_stand_in(name: str) -> bool:
+    """Whether a module of this name is of Triton's or Inductor's, and stood in for."""
+    return name in _LANGUAGE or name in _MADE or name.split(".", 1)[0] == "triton"
+
+
 def import_name(
     name: str,
     globals: Mapping[str, Any] | None = None,
@@ -132,7 +137,7 @@ def import_name(
     level: int = 0,
 ) -> ModuleType:
     """`__import__` of source text: Triton's and Inductor's modules are stand-ins, all others what they are."""
-    if level or not (name in _LANGUAGE or name in _MADE or name.split(".", 1)[0] == "triton"):
+    if level or not is_stand_in(name):
         return builtins.__import__(name, globals, locals, fromlist or (), level)
     if fromlist:
         return module(name)

@@ -58,8 +58,8 @@ def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: Any = ROUNDS
         dtype = core.u32
     else:
         fail(WrongDtype, function="philox", given=str(counters[0].type), takes="counters have 32 or 64 bits")
-    unsigned = [semantic.cast(c, dtype) if c.known is not None else semantic.bitcast(c, dtype) for c in counters]
-    return philox_impl(*unsigned, low, high, n_rounds)
+    c0, c1, c2, c3 = (semantic.cast(c, dtype) if c.known is not None else semantic.bitcast(c, dtype) for c in counters)
+    return philox_impl(c0, c1, c2, c3, low, high, n_rounds)
 
 
 def randint4x(seed: Any, offset: Any, n_rounds: Any = ROUNDS) -> tuple[Any, ...]:
@@ -85,7 +85,12 @@ def uint_to_uniform_float(x: Any) -> tensor:
     value = semantic.to_tensor(x, "uint_to_uniform_float", "x")
     width = 0 if value.ir_type.is_pointer or not value.ir_type.dtype.is_integer else value.ir_type.dtype.bits
     if width not in (32, 64):
-        fail(WrongDtype, function="uint_to_uniform_float", given=str(value.type), takes="it takes 32- and 64-bit integers")
+        fail(
+            WrongDtype,
+            function="uint_to_uniform_float",
+            given=str(value.type),
+            takes="it takes 32- and 64-bit integers",
+        )
     signed = semantic.bitcast(value, core.i32 if width == 32 else core.i64)
     folded = where(compare("lt", signed, 0), invert(signed), signed)
     return mul(folded, _UNIFORM_SCALE[signed.ir_type.dtype])  # type: ignore[no-any-return]

@@ -132,9 +132,7 @@ def histogram(input: Any, num_bins: Any, mask: Any = None) -> tensor:
         if flag.ir_type.is_pointer or not flag.ir_type.dtype.is_bool:
             fail(WrongMask, function="histogram", problem=f"the mask is {flag.type}")
         flag = semantic.to_shape(flag, value.shape)
-    made: Value = current().builder.create(
-        Histogram, value.value, None if flag is None else flag.value, bins=bins
-    )
+    made: Value = current().builder.create(Histogram, value.value, None if flag is None else flag.value, bins=bins)
     return tensor(made.type, made)
 
 

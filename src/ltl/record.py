@@ -3,8 +3,8 @@
     with loom.triton.record("launches"):
         kernel[grid](x, y, n, BLOCK=128)
 
-Each launch becomes a folder: source, intermediate forms, arguments before and after (docs/replay.md). It needs Triton and
-torch; Triton's interpreter is recorded as well as a GPU.
+Each launch becomes a folder: source, intermediate forms, arguments before and after (docs/replay.md). It needs Triton
+and torch; Triton's interpreter is recorded as well as a GPU.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _TENSOR_TYPES: Final = {
 
 
 @contextmanager
-def record(folder: str | Path, *, limit: int | None = None, select: Callable[[str], bool] | None = None) -> Iterator[Path]:
+def record(
+    folder: str | Path, *, limit: int | None = None, select: Callable[[str], bool] | None = None
+) -> Iterator[Path]:
     """Record every launch of a Triton kernel inside the block into `folder`, one folder a launch.
 
     limit: how many launches of each kernel to record, all by default. select: which kernels, by name.
@@ -38,7 +40,7 @@ def record(folder: str | Path, *, limit: int | None = None, select: Callable[[st
     are left alone. ImportError where Triton is not installed.
     """
     recorder = Recorder(Path(folder), limit, select)
-    patched: list[tuple[type, Any]] = []
+    patched: list[tuple[Any, Any]] = []
     for kind in _launching_classes():
         original = kind.run
         patched.append((kind, original))
@@ -50,7 +52,7 @@ def record(folder: str | Path, *, limit: int | None = None, select: Callable[[st
             setattr(kind, "run", original)  # noqa: B010
 
 
-def _launching_classes() -> list[type]:
+def _launching_classes() -> list[Any]:
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
@@ -176,9 +178,7 @@ def describe(launch: Launch) -> dict[str, Any]:
         "name": launch.kernel.fn.__name__,
         "grid": list(launch.grid),
         "args": arguments,
-        "constants": {
-            f"({i},)": entry["value"] for i, entry in enumerate(arguments) if entry["type"] == "constexpr"
-        },
+        "constants": {f"({i},)": entry["value"] for i, entry in enumerate(arguments) if entry["type"] == "constexpr"},
         "signature": {entry["name"]: entry["type"] for entry in arguments},
         "triton": triton.__version__,
         "torch": torch.__version__,

@@ -6,13 +6,16 @@ import ast
 import builtins
 import linecache
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from ltl.jit import JitFunction
-from ltl.migration import defined_names, needed_statements
-from ltl.packages import import_name, names_for_kernels
+from ltl.migration import bound_name, defined_names, is_jit, kernel_names, needed_statements
+from ltl.packages import import_name, is_stand_in, names_for_kernels
 from ltl.tuning import Tuned
 
 
@@ -42,29 +45,135 @@ def _namespace(text: str, file: str) -> dict[str, Any]:
     }
 
 
-def load_kernels(text: str, file: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """As `load_source`, of only what the module's kernels need, so that nothing else of it runs.
+@dataclass
+class Loaded:
+    """What is known of a module of which only the kernels, and what they need, were run.
 
-    Statements that fail are passed over: the second result says why, by the names that they would have defined.
-    SyntaxError if the text is no Python.
+    `failures`: why names could not be made. `left_out`: of kernels, decorators that were passed over, as text, and why.
+    `elsewhere`: names that were read from another file of the same package.
     """
-    namespace, failures = _namespace(text, file), {}
-    for statement in needed_statements(ast.parse(text)):
-        code = compile(ast.Module([statement], []), file, "exec", dont_inherit=True)
+
+    namespace: dict[str, Any]
+    failures: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    elsewhere: dict[str, str] = field(default_factory=dict)
+
+
+def load_kernels(
+    text: str,
+    file: str,
+    *,
+    names: Sequence[str] | None = None,
+    beside: str | None = None,
+    reading: frozenset[str] = frozenset(),
+) -> Loaded:
+    """As `load_source`, of only what the module's kernels (or `names`) need, so that nothing else of it runs.
+
+    Statements that fail are passed over. What they import from files of the same package, which are looked for where
+    `beside` (or else `file`) lies, is read in the same way; `reading` are the files that are being read. SyntaxError if
+    the text is no Python.
+    """
+    tree = ast.parse(text)
+    loaded = Loaded(_namespace(text, file))
+    reading |= {beside or file}
+    for statement in needed_statements(tree, kernel_names(tree) if names is None else names):
+        rest = _after_neighbours(statement, beside or file, loaded, reading)
         try:
-            exec(code, namespace)  # the user's own source, as above
-        except Exception as error:
+            if rest is not None:
+                _define(rest, file, loaded)
+        except Exception as error:  # noqa: BLE001
             # Reported by the caller for the kernels that need the names.
-            reason = f"line {statement.lineno}: {type(error).__name__}: {error}"
-            failures.update(dict.fromkeys(defined_names(statement), reason))
-    return namespace, failures
+            reason = f"line {statement.lineno}: {_text(error)}"
+            loaded.failures.update(dict.fromkeys(defined_names(statement), reason))
+    return loaded
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _run(statement: ast.stmt, file: str, loaded: Loaded) -> None:
+    # The user's own source, as above.
+    exec(compile(ast.Module([statement], []), file, "exec", dont_inherit=True), loaded.namespace)
+
+
+def _define(statement: ast.stmt, file: str, loaded: Loaded) -> None:
+    """Run a statement. A kernel is made without the decorators that fail, or without all but `jit`."""
+    if not isinstance(statement, ast.FunctionDef) or not any(map(is_jit, statement.decorator_list)):
+        return _run(statement, file, loaded)
+    failing = [d for d in statement.decorator_list if _value_of(d, loaded) is None]
+    others = [d for d in statement.decorator_list if not is_jit(d)]
+    problem: Exception | None = None
+    for left_out in ([], failing, others):
+        made = copy(statement)
+        made.decorator_list = [d for d in statement.decorator_list if d not in left_out]
+        try:
+            _run(made, file, loaded)
+        except Exception as error:  # noqa: BLE001
+            problem = problem or error
+            continue
+        if isinstance(loaded.namespace[statement.name], (JitFunction, Tuned)):
+            reason = "it makes something else of the kernel" if problem is None else _text(problem)
+            loaded.left_out[statement.name] = [(f"@{ast.unparse(d)}", reason) for d in left_out]
+            return None
+    assert problem is not None, "jit makes a kernel, or fails"
+    raise problem
+
+
+def _value_of(expression: ast.expr, loaded: Loaded) -> Any:
+    """What an expression gives; None if it fails."""
+    try:
+        return eval(compile(ast.Expression(expression), "<decorator>", "eval", dont_inherit=True), loaded.namespace)
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _after_neighbours(statement: ast.stmt, file: str, loaded: Loaded, reading: frozenset[str]) -> ast.stmt | None:
+    """The statement, without what it imports from files of the package that `file` is in; those names are defined."""
+    path = _neighbour(statement, Path(file)) if isinstance(statement, ast.ImportFrom) else None
+    if path is None or str(path) in reading:
+        return statement
+    assert isinstance(statement, ast.ImportFrom)
+    names = [alias.name for alias in statement.names]
+    try:
+        found = load_kernels(path.read_text(encoding="utf-8"), str(path), names=names, reading=reading)
+    except (OSError, UnicodeDecodeError, SyntaxError):
+        return statement
+    missing = []
+    for alias in statement.names:
+        if alias.name not in found.namespace:
+            missing.append(alias)
+            continue
+        loaded.namespace[bound_name(alias)] = found.namespace[alias.name]
+        loaded.elsewhere[bound_name(alias)] = found.elsewhere.get(alias.name, str(path))
+    rest = ast.ImportFrom(statement.module, missing, statement.level)
+    return ast.copy_location(rest, statement) if missing else None
+
+
+def _neighbour(statement: ast.ImportFrom, file: Path) -> Path | None:
+    """The file of the module that is imported from, if it is in the package, or just the folder, that a file is in."""
+    folder = file.absolute().parent
+    parts = statement.module.split(".") if statement.module else []
+    if parts and is_stand_in(statement.module or ""):
+        return None
+    for _ in range(statement.level - 1):
+        folder = folder.parent
+    roots = [folder]
+    while not statement.level and (roots[-1] / "__init__.py").is_file():
+        roots.append(roots[-1].parent)
+    for root in roots:
+        path = root.joinpath(*parts)
+        for candidate in (path.with_suffix(".py") if parts else path, path / "__init__.py"):
+            if candidate.is_file():
+                return candidate
+    return None
 
 
 def kernels_in(namespace: dict[str, Any]) -> Iterator[tuple[str, JitFunction | Tuned]]:
     """The kernels and kernel functions of a module's namespace, by name, in order of definition."""
     for name, value in namespace.items():
-        if isinstance(value, (JitFunction, Tuned)) and value.__name__ == name:
+        if isinstance(value, (JitFunction, Tuned)) and getattr(value, "__name__", None) == name:
             yield name, value
 
 
-__all__ = ["kernels_in", "load_kernels", "load_source"]
+__all__ = ["Loaded", "kernels_in", "load_kernels", "load_source"]

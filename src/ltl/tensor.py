@@ -34,7 +34,7 @@ class Shape(tuple[int, ...]):
 
     __hash__ = tuple.__hash__
 
-    def __add__(self, other: Any) -> Shape:  # type: ignore[override]
+    def __add__(self, other: Any) -> Shape:
         return Shape((*self, *other))
 
     def __radd__(self, other: Any) -> Shape:

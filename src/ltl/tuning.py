@@ -73,6 +73,11 @@ class Tuned:
         """The innermost kernel."""
         return self.kernel if isinstance(self.kernel, JitFunction) else self.kernel.jit_function
 
+    @property
+    def arg_names(self) -> list[str]:
+        """The parameters' names, in order."""
+        return self.jit_function.arg_names
+
     def choose(self, grid: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments to add to a launch."""
         raise NotImplementedError
@@ -154,9 +159,7 @@ class Autotuned(Tuned):
             return self.configs
         return [_own_config(config) for config in early(self.configs, values)]
 
-    def _quickest(
-        self, grid: Any, args: Sequence[Any], kwargs: Mapping[str, Any], key: tuple[Any, ...]
-    ) -> Config:
+    def _quickest(self, grid: Any, args: Sequence[Any], kwargs: Mapping[str, Any], key: tuple[Any, ...]) -> Config:
         candidates = self._candidates(self.named(args, kwargs))
         if len(candidates) == 1 or knobs.interpret:
             return candidates[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any, Final
@@ -124,6 +124,23 @@ class Sketch:
         with self.builder.at(block):
             yield body
         results += self.builder.create_op(control.For, lower, upper, step, initials, regions=[block]).results
+
+    def while_loop(
+        self,
+        initials: Sequence[Value],
+        condition: Callable[..., tuple[Value, Sequence[Value]]],
+        body: Callable[..., Sequence[Value]],
+    ) -> list[Value]:
+        """`condition` takes the carried values and gives a bool and what is handed on, which `body` takes."""
+        before = Block(tuple(value.type for value in initials))
+        with self.builder.at(before):
+            holds, handed = condition(*before.arguments)
+            self.give(holds, *handed)
+        after = Block(tuple(value.type for value in handed))
+        with self.builder.at(after):
+            self.give(*body(*after.arguments))
+        types = tuple(value.type for value in handed)
+        return self.builder.create_op(control.While, list(initials), regions=[before, after], types=types).results
 
     @contextmanager
     def arm(self, blocks: list[Block]) -> Iterator[None]:

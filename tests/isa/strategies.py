@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from loom_core.isa.commands import ALL_COMMANDS, CommandSpec, OperandSpec
 from loom_core.isa.encoding import Command, Operand, Reg, Wait, legal_queues, operand_layout, pack_flags
 from loom_core.isa.program import R, S, SceInstr, SceOperand, SceProgram, StreamSpec
-from loom_core.isa.sce import ALL_SCE_OPS, DTYPE_CODES, SceOp
+from loom_core.isa.sce import ALL_SCE_OPS, DTYPE_CODES, DTYPE_NAMES, SCE_BY_OPCODE, SceOp
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For tests that draw commands: on a loaded machine drawing one may take long."""
@@ -21,6 +21,10 @@ REGISTER = st.integers(0, 255)
 def _operand(slot: OperandSpec, index: int) -> st.SearchStrategy[Operand]:
     if slot.role == "register":
         return REGISTER
+    if slot.role == "dtype":
+        return st.sampled_from(sorted(DTYPE_NAMES))
+    if slot.role == "instruction":
+        return st.sampled_from([0, *sorted(SCE_BY_OPCODE)])
     plain = st.integers(0, 0xFFFF) if slot.role == "space" else INT64
     if slot.may_be_register and index < 64:
         return st.one_of(plain, st.builds(Reg, REGISTER))
@@ -35,8 +39,8 @@ def commands(draw: st.DrawFn, specs: tuple[CommandSpec, ...] = ALL_COMMANDS) -> 
     count = len(spec.operands)
     if spec.groups:
         ndim = spec.flag("ndim").get(flags)
-        streams = draw(st.integers(1, 24))
-        count += ndim + streams * (1 + ndim) if spec.mnemonic == "program" else 5 * ndim
+        streams = draw(st.integers(1, 24)) if any(group.count == "streams" for group in spec.groups) else 0
+        count += streams * (1 + ndim) + ndim * sum(len(group.members) for group in spec.groups if group.count == "ndim")
     layout = operand_layout(spec, flags, count)
     assert layout is not None
     operands = tuple(draw(_operand(slot, i)) for i, slot in enumerate(layout))

@@ -162,6 +162,74 @@ def test_constants_follow_the_machine() -> None:
     assert command_cost(OP_COPY, box, 1 | 2 << 3, (), slow)[0] == 1024 + 8
 
 
+def test_indexed() -> None:
+    # 1024 elements anywhere in HBM: a burst each, 4 bytes of tile and 4 of index
+    gather = (1, 0, 0, 0, 0, 4, 0, 1024, 0, 4, 4, 0)
+    assert cost("gather", *gather, ndim=1, log2_bytes=2) == (1024 + 8, 400, 1024 * 64, 1024 * 8)
+    # with a mask, and indices of 8 bytes
+    assert cost("gather", *gather, ndim=1, log2_bytes=2, index=1, masked=1)[3] == 1024 * 13
+    # 32 rows of 1 KiB: an address a row
+    rows = (1, 0, 0, 0, 0, 1024, 0, 32, 0, 1024, 4, 0, 256, 4, 4, 0, 0)
+    assert cost("gather", *rows, ndim=2, log2_bytes=2) == (64 + 8, 400, 32768, 32768 + 32 * 4)
+    scatter = (0, 0, 0, 0, 0, 4, 1024, 0, 4, 4, 0)
+    assert cost("scatter", *scatter, ndim=1, log2_bytes=2) == (1024 + 8, 0, 0, 1024 * (64 + 8))
+    # read and written, old elements returned
+    add = (0, 1, 0, 0, 0, 0, 4, 0x701, 1024, 0, 4, 4, 0, 4)
+    assert cost("scatter_reduce", *add, ndim=1, log2_bytes=2) == (1024 + 8, 400, 2 * 1024 * 64, 1024 * 8)
+    assert cost("scatter_reduce", *add, ndim=1, log2_bytes=2, old=1)[3] == 1024 * 12
+    swap = (0, 1, 0, 0, 0, 0, 4, 0, 1024, 0, 4, 4, 0, 4, 4)
+    assert cost("compare_swap", *swap, ndim=1, log2_bytes=2, old=1)[3] == 1024 * 16
+    assert cost("gather", 1, 0, 0, 0, 0, 4, 0, -5, 0, 4, 4, 0, ndim=1, log2_bytes=2) == (8, 400, 0, 0)
+
+
+SUM = encode_program(
+    SceProgram(
+        (StreamSpec("load", "f32"), StreamSpec("load", "f32"), StreamSpec("store", "f32")),
+        (SceInstr("add.f32", S(2), S(0), S(1)),),
+        0,
+    )
+)
+SCAN = encode_program(
+    SceProgram((StreamSpec("load", "f32"), StreamSpec("store", "f32")), (SceInstr("scan_sum.f32", S(1), S(0)),), 0)
+)
+
+
+def with_program(program: np.ndarray, mnemonic: str, *operands: int, **flags: int) -> Cost:
+    spec = COMMANDS[mnemonic]
+    return command_cost(spec.opcode, operands, pack_flags(spec, flags), program.tolist(), CONSTANTS)
+
+
+def test_scan() -> None:
+    # a step a cycle: rows side by side
+    streams = (0, 4096, 4, 0, 4096, 4)
+    for rows in (1, 8, 1024):
+        assert with_program(SCAN, "program", 0, rows, 1024, *streams, ndim=2, fold=1)[0] == max(1024, 4 * rows) + 16
+    assert with_program(SCAN, "program", 0, 2000, 64, *streams, ndim=2, fold=1)[0] == max(2 * 64, 500) + 16
+
+
+def test_combine() -> None:
+    streams = (0, 0, 0, 0, 4096, 4, 0, 4096, 4)
+    # levels of 512, 256, ... 1 pairs in 8 rows, a start each, and that of the command
+    expected = sum(-(-(8 << level) // 1024) + 16 for level in range(10)) + 16
+    assert with_program(SUM, "combine", 0, 8, 1024, *streams, ndim=2) == (expected, 0, 0, 4 * 8 * 1025)
+    assert with_program(SUM, "combine", 0, 8, 1024, *streams, ndim=2, mode=1) == (1024 + 16, 0, 0, 4 * 8 * 2048)
+    assert with_program(SUM, "combine", 0, 0, 1024, *streams, ndim=2, mode=2) == (16, 0, 0, 0)
+
+
+def test_sort_and_histogram() -> None:
+    # 10 * 11 / 2 stages of a network; values out, order out
+    operands = (0, 0, 0, 1, 1024, 0, 4, 4096, 4096, 4096, 1024, 4, 4, 4)
+    assert cost("sort", *operands, ndim=2, log2_bytes=2, values=1) == (4 * 55 + 16, 0, 0, 4 * 1024 * 8)
+    assert cost("sort", *operands, ndim=2, log2_bytes=2, values=1, order=1)[3] == 4 * 1024 * 12
+    top = (0, 0, 0, 1, 5, 0, 4, 4096, 4096, 4096, 1024, 4, 4, 4)
+    assert cost("sort", *top, ndim=2, log2_bytes=2, values=1)[3] == 4 * (4096 + 20)
+    counts = (0, 0, 0, 256, 4096, 4, 1)
+    assert cost("histogram", *counts, ndim=1, log2_bytes=2) == (9 + 16, 0, 0, 4 * 4096 + 1024)
+    assert cost("histogram", *counts, ndim=1, log2_bytes=0)[0] == 8 + 16
+    assert cost("histogram", *counts, ndim=1, log2_bytes=2, masked=1, accumulate=1)[3] == 5 * 4096 + 2048
+    assert cost("histogram", 0, 0, 0, 0, 4096, 4, 1, ndim=1, log2_bytes=2) == (16, 0, 0, 0)
+
+
 SIZES = st.one_of(st.integers(-3, 70), st.integers(0, 4096))
 
 
@@ -170,14 +238,16 @@ def calls(draw: st.DrawFn, mnemonic: str) -> tuple[list[int], int]:
     """Operands and flags with which a verified program may call a command."""
     spec = COMMANDS[mnemonic]
     flags = {field.name: draw(st.integers(field.minimum, field.limit)) for field in spec.flags}
-    count = len(spec.operands) + 5 * flags.get("ndim", 0)
+    members = sum(len(group.members) for group in spec.groups if group.count == "ndim")
+    count = len(spec.operands) + members * flags.get("ndim", 0)
+    if mnemonic in ("program", "combine"):
+        count += 4 * (1 + flags["ndim"])
     if mnemonic == "program":
         flags["fold"] = min(flags["fold"], flags["ndim"])
-        count = 1 + flags["ndim"] + 4 * (1 + flags["ndim"])
     packed = pack_flags(spec, flags)
     assert operand_layout(spec, packed, count) is not None
     operands = draw(st.lists(SIZES, min_size=count, max_size=count))
-    if mnemonic == "program":
+    if mnemonic in ("program", "combine"):
         operands[0] = 0
     return operands, packed
 

@@ -15,7 +15,7 @@ from loom_core.isa.commands import ALL_COMMANDS
 from loom_core.isa.describe import disassemble, isa_markdown
 from loom_core.isa.encoding import Command, Label, Reg, Wait, assemble, command, encode
 from loom_core.isa.program import R, S, SceInstr, SceProgram, StreamSpec, encode_program
-from loom_core.isa.sce import ALL_SCE_OPS
+from loom_core.isa.sce import ALL_SCE_OPS, SCE_OPS
 from tests.isa.strategies import commands, unhurried
 
 
@@ -36,7 +36,18 @@ SCALE = SceProgram(
 ROW_SUM = SceProgram(
     (StreamSpec("load", "f32", True), StreamSpec("store", "f32")), (SceInstr("reduce_sum.f32", S(1), S(0)),), 0
 )
-PROGRAMS = np.concatenate([encode_program(SCALE), encode_program(ROW_SUM)])
+PAIRS = encode_program(
+    SceProgram(
+        (StreamSpec("load", "f32"), StreamSpec("load", "f32"), StreamSpec("store", "f32")),
+        (SceInstr("add.f32", S(2), S(0), S(1)),),
+        0,
+    )
+)
+PROGRAMS = np.concatenate([encode_program(SCALE), encode_program(ROW_SUM), PAIRS])
+ADD = SCE_OPS["add.f32"].opcode
+MASKED = {"index": 1, "masked": 1}
+RETURNS = {"log2_bytes": 2, "old": 1}
+TO_BOTH = {"descending": 1, "values": 1, "order": 1}
 
 
 def every_form() -> list[Command | Label]:
@@ -103,6 +114,13 @@ def every_form() -> list[Command | Label]:
         ),
         command("program", *scale, flags={"ndim": 2}),
         command("copy", 0, 0, 2, 0, 0, 8, 2, 2, 0, 8, flags={"ndim": 1, "log2_bytes": 1, "skip": 1}),
+        command("gather", 1, 0, 4096, 64, 0, 4, -1, 64, 0, 4, 4, 0, flags={"ndim": 1, "log2_bytes": 2}, queue=3),
+        command("scatter", 0, Reg(5), Reg(8), 64, 96, 8, 9, 0, 8, 8, 1, flags={"ndim": 1, "log2_bytes": 3, **MASKED}),
+        command("scatter_reduce", 0, 2, 0, 64, 0, 96, 4, ADD, *(8, 0, 4, 4, 0, 4), flags={"ndim": 1, **RETURNS}),
+        command("compare_swap", 0, 2, 0, 64, 0, 0, 4, 32, *(8, 0, 4, 4, 0, 0, 4), flags={"ndim": 1, "log2_bytes": 2}),
+        command("combine", len(PROGRAMS) - len(PAIRS), 24, *(0, 0), *(0, 4), *(4096, 0), flags={"ndim": 1}),
+        command("sort", 0, 4096, 8192, 1, 24, 0, *(24, 4, 4, 4), flags={"ndim": 1, "log2_bytes": 2, **TO_BOTH}),
+        command("histogram", 0, 0, 4096, 16, *(24, 4, 0), flags={"ndim": 1, "log2_bytes": 2, "signed": 1}),
         command("endloop"),
         outer,
         again,

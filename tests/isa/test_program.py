@@ -95,7 +95,7 @@ def test_tail() -> None:
             streams=(LOAD, SCALAR, STORE, LOAD),
         )
     )
-    assert (info.tail_start, info.reduced_stores, info.reduces) == (2, (False, False, True, False), True)
+    assert (info.tail_start, info.reduced_stores, info.folds) == (2, (False, False, True, False), True)
 
 
 def test_body_and_reduction_side_by_side() -> None:
@@ -108,7 +108,7 @@ def test_body_and_reduction_side_by_side() -> None:
             streams=(LOAD, STORE, STORE),
         )
     )
-    assert (info.tail_start, info.reduced_stores, info.reduces) == (3, (False, False, True), True)
+    assert (info.tail_start, info.reduced_stores, info.folds) == (3, (False, False, True), True)
 
 
 def test_a_stored_value_is_read_back() -> None:

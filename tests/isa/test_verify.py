@@ -64,7 +64,7 @@ def test_sound_stream() -> None:
         HALT,
     )
     assert list(found.programs) == [0, AT_SUM, AT_DRAIN]
-    assert found.programs[AT_SUM][1].reduces
+    assert found.programs[AT_SUM][1].folds
     assert found.uses_while
     assert [one.mnemonic for one in found.commands.values()].count("endloop") == 2
 

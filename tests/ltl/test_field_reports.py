@@ -99,7 +99,9 @@ def test_fp8_casts_round_once_to_even_and_saturate() -> None:
     assert np.array_equal(got, np.array([128, 448, 1, np.nan, 2.0**-9, 448, -448], np.float32), equal_nan=True)
 
 
-@pytest.mark.parametrize(("dtype", "own"), [(ltl.float8e4nv, ml_dtypes.float8_e4m3fn), (ltl.float8e5, ml_dtypes.float8_e5m2)])
+@pytest.mark.parametrize(
+    ("dtype", "own"), [(ltl.float8e4nv, ml_dtypes.float8_e4m3fn), (ltl.float8e5, ml_dtypes.float8_e5m2)]
+)
 def test_fp8_casts_of_every_half(dtype: Any, own: Any) -> None:
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     largest = float(ml_dtypes.finfo(own).max)
@@ -343,7 +345,14 @@ def precise_product(out, a, b, M: ltl.constexpr, K: ltl.constexpr, N: ltl.conste
 
 
 # The largest error of each precision, in units of the sum of |a b|.
-PRECISIONS = {None: 2.0**-20, "ieee": 2.0**-20, "tf32": 2.0**-10, "tf32x3": 2.0**-18, "bf16x3": 2.0**-14, "bf16x6": 2.0**-18}
+PRECISIONS = {
+    None: 2.0**-20,
+    "ieee": 2.0**-20,
+    "tf32": 2.0**-10,
+    "tf32x3": 2.0**-18,
+    "bf16x3": 2.0**-14,
+    "bf16x6": 2.0**-18,
+}
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -394,7 +403,9 @@ def test_a_helper_chosen_by_a_string_is_in_the_key(tmp_path: Path) -> None:
 
     def run(change: str, name: str) -> str:
         file.write_text(textwrap.dedent(text).replace("{change}", change))
-        done = subprocess.run([sys.executable, str(file), name], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, str(file), name], env=environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

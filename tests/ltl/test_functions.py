@@ -59,7 +59,7 @@ def uniform_and_normal(u, n, seed, N: ltl.constexpr):
     i = ltl.arange(0, N)
     ltl.store(u + i, ltl.rand(seed, i))
     ltl.store(n + i, ltl.randn(seed, i))
-    for place, part in zip((0, 1, 2, 3), ltl.rand4x(seed, i)):
+    for place, part in enumerate(ltl.rand4x(seed, i)):
         ltl.static_assert(part.dtype == ltl.float32)
         if place == 0:
             ltl.device_assert(part == ltl.rand(seed, i))
@@ -299,7 +299,12 @@ def shown(x, N: ltl.constexpr):
 
 def test_device_print(capsys: pytest.CaptureFixture[str]) -> None:
     interpret(shown, np.array([1, 255], np.int32), N=2, grid=2)
-    first = ["pid (0, 0, 0) values: [  1 255]", "pid (0, 0, 0) values: 0", "pid (0, 0, 0) hex: [0x1 0xff]", "pid (0, 0, 0) alone"]
+    first = [
+        "pid (0, 0, 0) values: [  1 255]",
+        "pid (0, 0, 0) values: 0",
+        "pid (0, 0, 0) hex: [0x1 0xff]",
+        "pid (0, 0, 0) alone",
+    ]
     lines = capsys.readouterr().out.splitlines()
     assert lines[:4] == first and len(lines) == 8
 

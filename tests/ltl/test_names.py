@@ -14,8 +14,13 @@ from ltl.dtypes import REFUSED as REFUSED_TYPES
 from ltl.dtypes import RefusedType
 from ltl.refused import REFUSED
 
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
 # `triton.language.__all__`: what 3.6 and 3.9 have in common, and what each has alone.
-COMMON = """
+COMMON = words("""
     PropagateNan TRITON_MAX_TENSOR_NUMEL abs add arange argmax argmin associative_scan assume atomic_add atomic_and
     atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor bfloat16 bitonic_merge block_type broadcast
     broadcast_to cast cat cdiv ceil clamp condition const constexpr constexpr_type cos cumprod cumsum debug_barrier
@@ -28,13 +33,13 @@ COMMON = """
     softmax sort split sqrt sqrt_rn squeeze static_assert static_print static_range store store_tensor_descriptor
     sub sum swizzle2d target_info tensor tensor_descriptor to_tensor topk trans tuple uint16 uint32 uint64 uint8
     uint_to_uniform_float umulhi unsqueeze view void where xor_sum zeros zeros_like
-""".split()
+""")
 ONLY_3_6 = ["advance"]
-ONLY_3_9 = ['atomic_load', 'atomic_poll', 'atomic_store', 'expect_zero']
+ONLY_3_9 = ["atomic_load", "atomic_poll", "atomic_store", "expect_zero"]
 NAMES = {"3.6": sorted([*COMMON, *ONLY_3_6]), "3.9": sorted([*COMMON, *ONLY_3_9])}
 EVERY = sorted({*NAMES["3.6"], *NAMES["3.9"]})
 
-LIBDEVICE = """
+LIBDEVICE = words("""
     clz popc byte_perm mulhi mul24 brev sad abs floor rcp64h rsqrt ceil trunc exp2 saturatef fma_rn fma_rz fma_rd
     fma_ru fast_dividef div_rn div_rz div_rd div_ru rcp_rn rcp_rz rcp_rd rcp_ru sqrt_rn sqrt_rz sqrt_rd sqrt_ru
     sqrt add_rn add_rz add_rd add_ru mul_rn mul_rz mul_rd mul_ru double2float_rn double2float_rz double2float_rd
@@ -53,7 +58,7 @@ LIBDEVICE = """
     norm3d rnorm3d norm4d rnorm4d cbrt rcbrt j0 j1 y0 y1 yn jn cyl_bessel_i0 cyl_bessel_i1 erf erfinv erfc erfcx
     erfcinv normcdfinv normcdf lgamma ldexp scalbn fmod remainder fma pow tgamma round llround fdim ilogb logb
     isfinited
-""".split()
+""")
 """The functions of `triton.language.extra.libdevice` of 3.9."""
 
 

@@ -14,7 +14,7 @@ from loom_core.base.knobs import knobs
 from ltl.source import kernels_in, load_source
 from ltl.tuning import Autotuned, Config
 
-MODULE = '''
+MODULE = """
 import torch._inductor.runtime.triton_helpers as helpers
 import triton
 import triton.language as tl
@@ -49,7 +49,7 @@ def kernel(out, x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr = False):
 @triton.jit(do_not_specialize=["n"], debug=True)
 def plain(out, n, SIZE: tl.constexpr = triton.next_power_of_2(doubled(3))):
     tl.store(out + tl.arange(0, SIZE), n)
-'''
+"""
 
 
 def test_source_text_becomes_kernels_without_triton() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -184,7 +183,3 @@ def test_what_cannot_be_watched_is_refused() -> None:
 
     with pytest.raises(Exception, match="LOOM-F014"):
         uses_object.lower("*i32")
-
-
-def test_the_text_of_the_module_is_what_the_test_thinks() -> None:
-    assert "made(100)" in textwrap.dedent(MODULE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from loom_core.base.dtype import ALL, i4, u4
 from loom_core.reference.cast import cast
 
 _EDGES = np.array(
@@ -43,3 +44,26 @@ def test_integers_wrap_and_anything_casts_to_bool() -> None:
 def test_unknown_types_are_refused() -> None:
     with pytest.raises(TypeError):
         cast(np.zeros(1, np.complex64), np.float32)
+
+
+def test_nibbles_wrap_and_saturate() -> None:
+    integers = np.array([0, 7, 8, 15, 16, -1, -8, -9, 300], np.int32)
+    assert cast(integers, i4).astype(np.int8).tolist() == [0, 7, -8, -1, 0, -1, -8, 7, -4]
+    assert cast(integers, u4).astype(np.uint8).tolist() == [0, 7, 8, 15, 0, 15, 8, 7, 12]
+    floats = np.array([0.9, 7.9, 8.0, -8.9, 1e9, -np.inf, np.nan], np.float32)
+    assert cast(floats, i4).astype(np.int8).tolist() == [0, 7, 7, -8, 7, -8, 0]
+    assert cast(floats, u4).astype(np.uint8).tolist() == [0, 7, 8, 0, 15, 0, 0]
+    assert cast(cast(integers, i4), np.int64).tolist() == [0, 7, -8, -1, 0, -1, -8, 7, -4]
+
+
+def test_every_pair_of_types_casts() -> None:
+    for source in ALL:
+        x = np.zeros(3, np.int8).astype(source.numpy)
+        for target in ALL:
+            assert cast(x, target).dtype == target.numpy
+
+
+def test_floats_truncate_toward_zero() -> None:
+    x = np.array([1 + 2.0**-25, -1 - 2.0**-25, 1e39, 2.0**-150, np.inf])
+    expected = np.array([1.0, -1.0, np.finfo(np.float32).max, 0.0, np.inf], np.float32)
+    assert cast(x, np.float32, "truncate").tolist() == expected.tolist()

@@ -12,7 +12,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from loom_core.isa.coefficients import CONSTANTS, POLYNOMIALS, TWO_OVER_PI_WORDS, Polynomial
+from loom_core.isa.coefficients import CONSTANTS, POLYNOMIALS, TWO_OVER_PI_WORDS
+from loom_core.isa.polynomial import Polynomial
 from loom_core.reference.describe import numerics_markdown_tables, with_generated_tables
 from loom_core.reference.elementary import REFERENCE_F32
 

@@ -13,6 +13,7 @@ from loom_core.isa.commands import ALL_COMMANDS
 from loom_core.isa.cost import COST_FUNCTIONS, command_cost, cost_constants
 from loom_core.isa.encoding import Command, Label, Reg, Wait, command
 from loom_core.isa.machine import L1, L1_MINI, MachineConfig
+from loom_core.isa.sce import SCE_OPS
 from loom_core.objfile import LoomObject
 from loom_sim.errors import OutOfBounds
 from loom_sim.timeline import RING
@@ -168,6 +169,43 @@ def test_matches_a_model_in_python() -> None:
             commands.append(kinds[int(rng.integers(len(kinds)))])
         obj = build(commands, programs)
         assert loom_sim.load(obj).trace([]).cycles == python_model(obj, commands)
+
+
+def test_every_queued_command_costs_what_the_model_says() -> None:
+    """The tracing interpreter holds all cost functions: each command of the table once, alone."""
+    programs = [chain("add.f32", ["f32", "f32"], "f32")]
+    words = build([], programs).programs.view(np.int64)
+    tile = (8, 0, 4, 4, 0)
+    indexed = {"ndim": 1, "log2_bytes": 2}
+    items = [
+        copy((1, 0), (0, 0), [(64, 4, 4)]),
+        command("pack", 1, 0, 0, 24, 32, 128, 4, 0, 24, 0, 32, 0, flags={"side": 0, "log2_bytes": 2}),
+        command("gather", 1, 0, 4096, 0, 0, 4, 0, *tile, flags=indexed),
+        command("scatter", 4096, 1, 0, 0, 0, 4, *tile, flags=indexed),
+        command("scatter_reduce", 4096, 1, 0, 0, 0, 0, 4, SCE_OPS["add.f32"].opcode, *tile, 0, flags=indexed),
+        command("compare_swap", 4096, 1, 0, 0, 0, 0, 4, 0, *tile, 0, 4, flags=indexed),
+        command("packf", 1, 0, 0, 24, 32, 64, 2, 0, 24, 0, 32, 0, flags={"side": 0}),
+        command("packi", 1, 0, 0, 24, 32, 32, 1, 0, 24, 0, 32, 0, flags={"side": 0}),
+        command("matmul", 65536, 0, 32768, 30, 40, 20),
+        command("matmulf", 65536, 0, 32768, 30, 40, 20),
+        command("matmuli", 65536, 0, 32768, 30, 40, 20),
+        command("accfill", 65536, 24, 32, 0),
+        command("accload", 65536, 0, 24, 32, 128, 4),
+        sce(0, (100,), ((0, 4), (8192, 0), (16384, 4))),
+        command("combine", 0, 3, 100, 0, 0, 0, 0, 400, 4, 8192, 4, 0, flags={"ndim": 2}),
+        command("sort", 0, 8192, 0, 1, 100, 0, 100, 4, 4, 4, flags={"ndim": 1, "log2_bytes": 2, "values": 1}),
+        command("histogram", 0, 0, 8192, 16, 100, 4, 0, flags=indexed),
+    ]
+    for item in items:
+        buffer = Buffer(np.zeros(1 << 17, np.uint8))
+        traced = loom_sim.load(build([item], programs, 1, machine=PLAIN)).trace([buffer.binding])
+        (event,) = traced.events
+        operands_ = [int(operand) for operand in item.operands]  # type: ignore[arg-type]
+        expected = command_cost(item.spec.opcode, operands_, item.flags, words, cost_constants(PLAIN))
+        taken = event["freed"] - event["started"], event["done"] - event["freed"]
+        assert (*map(int, taken), int(event["hbm_bytes"]), int(event["sram_bytes"])) == expected, item.mnemonic
+    queued = {spec.mnemonic for spec in ALL_COMMANDS if spec.engine != "acp"}
+    assert {item.mnemonic for item in items} == queued - {"decodef", "decodei"}  # traced with their tables elsewhere
 
 
 def test_tracing_computes_the_same_and_counts_work() -> None:

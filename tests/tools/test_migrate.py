@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from loom_core.base.knobs import knobs
 from loom_core.tools.loomc import main
-from loom_core.tools.migrate import pointer_parameters
+from loom_core.tools.assumed import pointer_parameters
 from ltl.migration import migrate
 from ltl.source import load_source
 
@@ -118,7 +118,9 @@ def test_text_of_the_report(source: Path, tmp_path: Path) -> None:
 
 
 def test_assumptions_can_be_given(source: Path) -> None:
-    done = loomc("migrate-triton", source, "--json", "--arg", "forward.x_ptr=*bf16", "--arg", "n=i64", "--const", "BLOCK=8")
+    done = loomc(
+        "migrate-triton", source, "--json", "--arg", "forward.x_ptr=*bf16", "--arg", "n=i64", "--const", "BLOCK=8"
+    )
     kernels = {entry["kernel"]: entry for entry in json.loads(done.output)["kernels"]}
     assert kernels["forward"]["assumed"] == {"x_ptr": "*bf16", "out_ptr": "*fp32", "n": "i64", "BLOCK": "8"}
     assert kernels["forward"]["status"] == "refused", "sigmoid takes no bfloat16"
@@ -153,8 +155,8 @@ def test_migrated_text_keeps_everything_else() -> None:
     assert "# tl.exp in a comment stays" in text
     assert "from ltl.extra import libdevice" in text
     assert "import triton.language" not in text and "tl.load(" in text
-    assert "@ltl.autotune(configs=[ltl.Config({\"BLOCK\": 64})], key=[\"n\"])" in text
-    assert "(ltl.cdiv(x.numel(), meta[\"BLOCK\"]),)" in text
+    assert '@ltl.autotune(configs=[ltl.Config({"BLOCK": 64})], key=["n"])' in text
+    assert '(ltl.cdiv(x.numel(), meta["BLOCK"]),)' in text
     assert "triton.testing.assert_close(out, out)" in text
 
 
@@ -167,12 +169,18 @@ def test_a_module_with_a_name_ltl_keeps_its_own() -> None:
     ("line", "expected"),
     [
         ("import triton.language as tl", "import loom.triton.language as ltl"),
-        ("from triton import jit, language as tl, cdiv", "import loom.triton.language as ltl; from ltl import jit, cdiv"),
+        (
+            "from triton import jit, language as tl, cdiv",
+            "import loom.triton.language as ltl; from ltl import jit, cdiv",
+        ),
         ("from triton.language import load as ld", "from loom.triton.language import load as ld"),
         ("import torch._inductor.runtime.triton_helpers as h", "import ltl.inductor as h"),
         ("from torch._inductor.runtime import triton_helpers", "from ltl import inductor as triton_helpers"),
         ("from torch._inductor.runtime.triton_helpers import libdevice", "from ltl.inductor import libdevice"),
-        ("from triton.tools.tensor_descriptor import TensorDescriptor", "from ltl.host_descriptor import TensorDescriptor"),
+        (
+            "from triton.tools.tensor_descriptor import TensorDescriptor",
+            "from ltl.host_descriptor import TensorDescriptor",
+        ),
         ("import os, triton", "import os; import loom.triton.language as ltl"),
         ("import torch", "import torch"),
     ],
@@ -202,9 +210,79 @@ def test_the_migrated_kernel_gives_the_same_bits() -> None:
         ("tl.load(n + x_ptr)", {"x_ptr"}),
         ("b = tl.make_block_ptr(x, (n,), (1,), (0,), (4,), (0,))\n    tl.load(b)", {"x"}),
         ("tl.store(tl.multiple_of(x, 16) + n, 1)", {"x"}),
+        ("write(n, x)", {"x"}),
+        ("write(value=n, pointer=x + m)", {"x"}),
+        ("m.to(x.dtype.element_ty)", {"x"}),
     ],
 )
 def test_pointers_are_found_by_their_use(body: str, expected: set[str]) -> None:
-    function = ast.parse(f"def f(x, x_ptr, n, m):\n    {body}\n").body[0]
-    assert isinstance(function, ast.FunctionDef)
-    assert pointer_parameters(function) - {"x_ptr"} | (expected & {"x_ptr"}) == expected
+    text = f"""
+@triton.jit
+def write(value, pointer):
+    tl.store(pointer, value)
+    write(value, pointer)
+
+@triton.jit
+def f(x, x_ptr, n, m):
+    {body}
+"""
+    found = pointer_parameters(load_source(text)["f"])
+    assert found - {"x_ptr"} | (expected & {"x_ptr"}) == expected
+
+
+PACKAGED = """
+import triton
+import triton.language as tl
+from package.math import twice
+from .tuning import OPTIONS, cached
+from ..absent import nothing
+from . import other
+
+
+@cached(tl)
+@triton.heuristics({"EVEN": lambda args: False})
+@triton.autotune(configs=[triton.Config({"BLOCK": 8})], key=[], **OPTIONS)
+@triton.jit
+def kernel(x, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    p = x + tl.arange(0, BLOCK)
+    tl.store(p, twice(tl.load(p)))
+
+
+@cached
+@triton.jit
+def counted(x):
+    tl.store(x, 1)
+"""
+
+
+def test_files_of_the_package_are_read_for_what_kernels_need(tmp_path: Path) -> None:
+    """Whether they can be imported or not; decorators of others are passed over."""
+    package = tmp_path / "package"
+    (package / "kernels").mkdir(parents=True)
+    (package / "__init__.py").write_text("from .math import twice\nraise RuntimeError('not run')\n")
+    (package / "math.py").write_text(
+        "import triton\nimport torch_of_others\nfrom .numbers_ import TWO\n\n"
+        "@triton.jit\ndef twice(x):\n    return x * TWO\n"
+    )
+    (package / "numbers_.py").write_text("import triton.language as tl\nTWO = tl.constexpr(2)\n")
+    (package / "kernels" / "__init__.py").write_text("")
+    (package / "kernels" / "tuning.py").write_text(
+        "import torch_of_others\nOPTIONS = torch_of_others.options\ndef cached(function):\n    return None\n"
+    )
+    path = package / "kernels" / "scale.py"
+    path.write_text(PACKAGED)
+    done = loomc("migrate-triton", path, "--json")
+    assert done.exit_code == 0, done.output
+    kernel, counted = json.loads(done.output)["kernels"]
+    assert kernel["status"] == counted["status"] == "lowered" and kernel["same_program"] and counted["same_program"]
+    assert kernel["assumed"] == {"x": "*fp32", "BLOCK": "32", "EVEN": "1"}
+    assert kernel["notes"] == [
+        "without @cached(tl): NameError: name 'OPTIONS' is not defined",
+        "without @triton.heuristics({'EVEN': lambda args: False}): NameError: name 'OPTIONS' is not defined",
+        "without @triton.autotune(configs=[triton.Config({'BLOCK': 8})], key=[], **OPTIONS): NameError: "
+        "name 'OPTIONS' is not defined",
+        f"twice is read from {package / 'math.py'}, which is to be migrated too",
+    ]
+    assert counted["notes"] == ["without @cached: it makes something else of the kernel"]
+    text = loomc("migrate-triton", path).output
+    assert "\n         twice is read from" in text

@@ -22,7 +22,8 @@ from loom_core.codegen.schedule import (
 from loom_core.ir.block import Block
 from loom_core.ir.value import Value
 from loom_core.isa.machine import MachineConfig, acc_shape
-from loom_core.ops import control, matmul, memory, shape
+from loom_core.ops import control, matmul, shape
+from loom_core.passes.materialize import may_share_window
 
 ELEMENT_BYTES_OF_ACCUMULATOR = 4
 
@@ -98,6 +99,11 @@ class Sharing:
                 self._build_product(op)
             elif isinstance(op, control.For):
                 self._build_loop(op)
+            elif isinstance(op, control.While):
+                # What the condition hands on is the body's argument and, in the end, the result.
+                for argument, result in zip(op.regions[1].arguments, op.results, strict=True):
+                    if needs_window(result):
+                        self._unite(result, argument)
 
     def _build_product(self, op: matmul.Dot) -> None:
         self.accumulators.add(op.result)
@@ -155,8 +161,7 @@ class Sharing:
 
 
 def _may_share(value: Value) -> bool:
-    """Loads may be double-buffered, so their window is their own."""
-    return needs_window(value) and not isinstance(value.defining_op, memory.DmaLoad)
+    return needs_window(value) and may_share_window(value)
 
 
 def _born(schedule: BlockSchedule, value: Value) -> int:

@@ -143,14 +143,15 @@ class _Walk:
 
 def _on_pointer(op: Op, operands: list[Any]) -> Pointer:
     """Pointer arithmetic, and shape operations on tiles of pointers."""
-    pointer = operands[0]
+    pointer: Pointer = operands[0]
     if isinstance(op, memory.AddPointer):
         return pointer.moved(pointer.offsets + operands[1].astype(np.int64) * op.pointer.type.pointee.itemsize)
     if isinstance(op, elementwise.Select):
-        condition, first, second = operands
+        first: Pointer = operands[1]
+        second: Pointer = operands[2]
         if first.buffer is not second.buffer:
             raise MixedPointers(op.location, first=first.buffer.name, second=second.buffer.name)
-        return first.moved(np.where(condition, first.offsets, second.offsets))  # type: ignore[no-any-return]
+        return first.moved(np.where(operands[0], first.offsets, second.offsets))
     return pointer.moved(op.ref(pointer.offsets))  # type: ignore[misc]
 
 

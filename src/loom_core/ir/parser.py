@@ -235,7 +235,7 @@ class _Parser:
         if kind is None:
             raise UnknownOperation(self.here(at), name=name)
         operands = self.operands(kind, at)
-        attributes = self.attributes(kind, at) if self.accept("{") else {}
+        attributes = self.attributes(kind, at) if self._opens_attributes() and self.accept("{") else {}
         types = self.types() if results else []
         location = self.location() or self.here(at)
         self.attributes_of_results(kind, attributes, types)
@@ -298,6 +298,11 @@ class _Parser:
             if name in scope:
                 return scope[name]
         raise UnknownValue(self.here(token), name=name)
+
+    def _opens_attributes(self) -> bool:
+        """Whether the brace here opens attributes, which stand on its line, rather than a region."""
+        after = self.token.offset + 1
+        return bool(self.text[after : self.text.find("\n", after)].strip())
 
     def attributes(self, kind: type[Op], at: Token) -> dict[str, Any]:
         def one() -> tuple[str, Any]:

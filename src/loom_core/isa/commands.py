@@ -33,7 +33,7 @@ ENGINE_QUEUES: dict[str, tuple[Queue, ...]] = {
     "acp": (Queue.ACP,),
     "dma": (Queue.DMA0, Queue.DMA1, Queue.DMA2, Queue.DMA3),
     "mxu": (Queue.MXU,),
-    "sce": (Queue.SCE, Queue.MXU),  # on MXU exactly when the drain flag is set
+    "sce": (Queue.SCE, Queue.MXU),  # program alone on MXU, exactly when its drain flag is set
 }
 
 
@@ -43,7 +43,8 @@ class OperandSpec:
 
     role: "value" any integer; "bits" an element's bits; "register" number of an ACP register written by the command;
     "space"; "offset" bytes in the space before it; "target" absolute word index in the stream; "program" word offset
-    in the programs section. Only value, bits, space and offset operands may be registers.
+    in the programs section; "instruction" opcode of an SCE instruction, or 0; "dtype" code of an element type. Only
+    value, bits, space and offset operands may be registers.
     """
 
     name: str
@@ -250,6 +251,27 @@ _COPY_DIM = OperandGroup(
     ),
 )
 
+_NDIM = FlagField("ndim", 0, 3, "dimensions", minimum=1, maximum=4)
+_ELEMENT = FlagField("log2_bytes", 3, 2, _LOG2_BYTES)
+_WIDE_INDEX = FlagField("index", 5, 1, "type of the index tile", values=("i32", "i64"))
+_MASKED = FlagField("masked", 6, 1, "there is a mask tile")
+_RETURNS = FlagField("old", 7, 1, "old elements are stored to the tile at old_off")
+_INDEX_OFF = OperandSpec("index_off", "offset", "SRAM bytes")
+_MASK_OFF = OperandSpec("mask_off", "offset", "SRAM bytes; a bool tile, ignored unless masked")
+_OLD_OFF = OperandSpec("old_off", "offset", "SRAM bytes; ignored unless old elements are asked for")
+_SCALE = OperandSpec("scale", "value", "bytes an index counts")
+_INDEXED_DIM = (
+    OperandSpec("size", "value", "elements"),
+    OperandSpec("stride", "value", "bytes in memory, beside the index"),
+    OperandSpec("tile_stride", "value", "bytes"),
+    OperandSpec("index_stride", "value", "bytes"),
+    OperandSpec("mask_stride", "value", "bytes"),
+)
+_ADDRESSED = (
+    "Element i of the tile meets the element at its offset + scale * index[i] + the sum of stride * i in memory. "
+    "Row-major order, dimensions outermost first. Where the mask is false memory is not touched; everywhere else the "
+    "address is bounds checked. Any size <= 0: nothing happens."
+)
 _SIDE = FlagField("side", 0, 1, "operand of the product", values=("a", "b"))
 _BOX = (OperandSpec("ext_lo"), OperandSpec("ext_hi"), OperandSpec("k_lo"), OperandSpec("k_hi"))
 _PANEL = (
@@ -274,7 +296,7 @@ _DECODE_OPERANDS = (
     *_BOX,
 )
 
-# 0x42..0x47 are kept for gather, scatter and scatter-reduce.
+# 0x46 and 0x47 are free.
 _DMA = (
     _engine(
         0x40,
@@ -306,6 +328,86 @@ _DMA = (
         "are `fill`; rows or columns that "
         "pad the extent to a whole panel are zero. A zero extent or depth: nothing happens.",
         flags=(_SIDE, FlagField("log2_bytes", 3, 2, _LOG2_BYTES + " (2 in this version)", minimum=2, maximum=2)),
+    ),
+    _engine(
+        0x42,
+        "gather",
+        "dma",
+        (
+            OperandSpec("src_space", "space"),
+            OperandSpec("src_off", "offset", "bytes"),
+            OperandSpec("dst_off", "offset", "SRAM bytes"),
+            _INDEX_OFF,
+            _MASK_OFF,
+            _SCALE,
+            OperandSpec("fill", "bits", "the fill element"),
+        ),
+        "Read elements from where an index tile says. " + _ADDRESSED,
+        (OperandGroup("ndim", _INDEXED_DIM),),
+        (_NDIM, _ELEMENT, _WIDE_INDEX, _MASKED, FlagField("skip", 7, 1, "masked elements", values=("fill", "skip"))),
+    ),
+    _engine(
+        0x43,
+        "scatter",
+        "dma",
+        (
+            OperandSpec("src_off", "offset", "SRAM bytes"),
+            OperandSpec("dst_space", "space", written=True),
+            OperandSpec("dst_off", "offset", "bytes"),
+            _INDEX_OFF,
+            _MASK_OFF,
+            _SCALE,
+        ),
+        "Write elements to where an index tile says; of several to one address the last in order stays. " + _ADDRESSED,
+        (OperandGroup("ndim", _INDEXED_DIM),),
+        (_NDIM, _ELEMENT, _WIDE_INDEX, _MASKED),
+    ),
+    _engine(
+        0x44,
+        "scatter_reduce",
+        "dma",
+        (
+            OperandSpec("src_off", "offset", "SRAM bytes"),
+            OperandSpec("dst_space", "space", written=True),
+            OperandSpec("dst_off", "offset", "bytes"),
+            _INDEX_OFF,
+            _MASK_OFF,
+            _OLD_OFF,
+            _SCALE,
+            OperandSpec("combine", "instruction", "an SCE instruction of two operands and one type, or 0: exchange"),
+        ),
+        "memory = combine(memory, element), one element after the other. Old elements that are asked for are 0 where "
+        "the mask is false. " + _ADDRESSED,
+        (OperandGroup("ndim", (*_INDEXED_DIM, OperandSpec("old_stride", "value", "bytes"))),),
+        (_NDIM, _ELEMENT, _WIDE_INDEX, _MASKED, _RETURNS),
+    ),
+    _engine(
+        0x45,
+        "compare_swap",
+        "dma",
+        (
+            OperandSpec("src_off", "offset", "SRAM bytes"),
+            OperandSpec("dst_space", "space", written=True),
+            OperandSpec("dst_off", "offset", "bytes"),
+            _INDEX_OFF,
+            _MASK_OFF,
+            _OLD_OFF,
+            _SCALE,
+            OperandSpec("expected_off", "offset", "SRAM bytes"),
+        ),
+        "memory = element where memory holds the bits of the expected element, one after the other. Old elements that "
+        "are asked for are 0 where the mask is false. " + _ADDRESSED,
+        (
+            OperandGroup(
+                "ndim",
+                (
+                    *_INDEXED_DIM,
+                    OperandSpec("old_stride", "value", "bytes"),
+                    OperandSpec("expected_stride", "value", "bytes"),
+                ),
+            ),
+        ),
+        (_NDIM, _ELEMENT, _WIDE_INDEX, _MASKED, _RETURNS),
     ),
     _engine(
         0x48,
@@ -430,29 +532,111 @@ _MXU = (
     ),
 )
 
+_PROGRAM = OperandSpec("program", "program", "word offset in the programs section")
+_SPACE_AND_STREAMS = (
+    OperandGroup("ndim", (OperandSpec("size", "value", "elements"),)),
+    OperandGroup(
+        "streams",
+        (
+            OperandSpec("base", "value", "SRAM bytes, scalar bits or first iota value"),
+            OperandGroup("ndim", (OperandSpec("stride", "value", "bytes, or iota steps"),)),
+        ),
+    ),
+)
+
 _SCE = (
     _engine(
         0x60,
         "program",
         "sce",
-        (OperandSpec("program", "program", "word offset in the programs section"),),
-        "Run an SCE program over an iteration space. Its `fold` innermost dimensions are the ones that reductions "
-        "fold. Any size "
-        "<= 0: nothing happens.",
+        (_PROGRAM,),
+        "Run an SCE program over an iteration space. Its `fold` innermost dimensions are the ones that reductions and "
+        "scans fold. Any size <= 0: nothing happens.",
+        _SPACE_AND_STREAMS,
         (
-            OperandGroup("ndim", (OperandSpec("size", "value", "elements"),)),
+            _NDIM,
+            FlagField("fold", 3, 3, "trailing dimensions folded by reductions", maximum=4),
+            FlagField("drain", 6, 1, "issued on the MXU queue; streams may touch accumulators"),
+            FlagField("reverse", 7, 1, "scans go from the last element of a row to the first"),
+        ),
+    ),
+    _engine(
+        0x61,
+        "combine",
+        "sce",
+        (_PROGRAM,),
+        "Fold the rows (innermost dimension) of n tiles together by a program: its first n streams are loads of what "
+        "is on the left, the next n loads of what is on the right, the next n stores of the results, the rest "
+        "scalars. Operands of the right streams address the tiles, those of the stores the results (without the "
+        "innermost dimension when reducing); those of the left streams are ignored. Reduce: neighbours 0 and 1, 2 and "
+        "3, ... combine, the lower on the left, a last one without a neighbour stays, and again until one is left. "
+        "Scan: what is carried on the left, the next element on the right, ascending or from the last one down. "
+        "Elements of float type are NaN-canonical from the start. Any size <= 0: nothing happens.",
+        _SPACE_AND_STREAMS,
+        (_NDIM, FlagField("mode", 3, 2, "fold", maximum=2, values=("reduce", "scan", "reverse_scan"))),
+    ),
+    _engine(
+        0x62,
+        "sort",
+        "sce",
+        (
+            OperandSpec("src_off", "offset", "SRAM bytes"),
+            OperandSpec("values_off", "offset", "SRAM bytes; ignored unless values are asked for"),
+            OperandSpec("order_off", "offset", "SRAM bytes; ignored unless the order is asked for"),
+            OperandSpec("dtype", "dtype", "of the elements"),
+            OperandSpec("kept", "value", "elements of a sorted row that are stored, from its start"),
+            OperandSpec("specials", "value", "bit 0: NaNs first, else last; bit 1: -0 below +0, else equal"),
+        ),
+        "Sort each row (innermost dimension), stable: equal elements keep their order, descending too. NaNs are equal "
+        "to each other and canonical in the result. `order` is the i32 index that each result had. Rows are read "
+        "whole before they are written. Any size <= 0: nothing happens.",
+        (
             OperandGroup(
-                "streams",
+                "ndim",
                 (
-                    OperandSpec("base", "value", "SRAM bytes, scalar bits or first iota value"),
-                    OperandGroup("ndim", (OperandSpec("stride", "value", "bytes, or iota steps"),)),
+                    OperandSpec("size", "value", "elements"),
+                    OperandSpec("src_stride", "value", "bytes"),
+                    OperandSpec("values_stride", "value", "bytes"),
+                    OperandSpec("order_stride", "value", "bytes"),
                 ),
             ),
         ),
         (
-            FlagField("ndim", 0, 3, "dimensions", minimum=1, maximum=4),
-            FlagField("fold", 3, 3, "trailing dimensions folded by reductions", maximum=4),
-            FlagField("drain", 6, 1, "issued on the MXU queue; streams may touch accumulators"),
+            _NDIM,
+            _ELEMENT,
+            FlagField("descending", 5, 1, "direction"),
+            FlagField("values", 6, 1, "store the sorted values"),
+            FlagField("order", 7, 1, "store the permutation"),
+        ),
+    ),
+    _engine(
+        0x63,
+        "histogram",
+        "sce",
+        (
+            OperandSpec("src_off", "offset", "SRAM bytes"),
+            OperandSpec("mask_off", "offset", "SRAM bytes; a bool tile, ignored unless masked"),
+            OperandSpec("dst_off", "offset", "SRAM bytes of the i32 counts"),
+            OperandSpec("bins", "value", "counts"),
+        ),
+        "Count the elements that equal 0, 1, ... bins - 1, where the mask is true; others do not count. The counts "
+        "start at 0, or where they stand. No bins: nothing happens; any size <= 0: nothing is counted.",
+        (
+            OperandGroup(
+                "ndim",
+                (
+                    OperandSpec("size", "value", "elements"),
+                    OperandSpec("src_stride", "value", "bytes"),
+                    OperandSpec("mask_stride", "value", "bytes"),
+                ),
+            ),
+        ),
+        (
+            _NDIM,
+            _ELEMENT,
+            FlagField("signed", 5, 1, "elements are signed"),
+            _MASKED,
+            FlagField("accumulate", 7, 1, "add to the counts that are there"),
         ),
     ),
 )
@@ -497,6 +681,10 @@ OP_LDS = 0x30
 OP_STS = 0x31
 OP_COPY = 0x40
 OP_PACK = 0x41
+OP_GATHER = 0x42
+OP_SCATTER = 0x43
+OP_SCATTER_REDUCE = 0x44
+OP_COMPARE_SWAP = 0x45
 OP_PACKF = 0x48
 OP_PACKI = 0x49
 OP_DECODEF = 0x4A
@@ -507,6 +695,9 @@ OP_ACCLOAD = 0x52
 OP_MATMULF = 0x53
 OP_MATMULI = 0x54
 OP_PROGRAM = 0x60
+OP_COMBINE = 0x61
+OP_SORT = 0x62
+OP_HISTOGRAM = 0x63
 
 # Header word: field -> (lowest bit, bits). Word 1 is the register mask; operands and waits follow.
 HEADER_FIELDS: dict[str, tuple[int, int]] = {

@@ -19,13 +19,20 @@ Formulas:
   of its valid box, each table that they name once, and a scale for each group and row. Occupancy is the larger of
   HBM traffic over HBM bytes per cycle and SRAM traffic over SRAM bytes per cycle, + `dma_descriptor_cycles`; latency
   `hbm_latency` if a side is in HBM.
+  Indexed commands reach memory in runs: an element, or as many as inner dimensions without an index stride make
+  contiguous. They take a cycle a run at least, since each has an address of its own, and read, combine and write move
+  memory twice.
 - MXU: the array holds mxu_rows x mxu_cols weights, so a product streams m rows ceil(k / rows) * ceil(n / cols) times,
   each taking `mxu_fp32_divisor` cycles for f32, one for 16-bit floats, and for 8-bit floats and integers one over
   `mxu_fp8_rate` and `mxu_int8_rate`; the fill latency comes after. accfill and accload: accumulator bytes over SRAM
   bytes per cycle.
 - SCE: the larger of (elements * slots of the body + leading elements * slots of the tail) / `sce_lanes` and SRAM
   traffic over SRAM bytes per cycle, + `sce_startup_cycles`. A stream moves each element that it addresses once:
-  dimensions of stride 0 are free.
+  dimensions of stride 0 are free. Scans take a step of at least a cycle an element of the row, rows side by side in the
+  lanes.
+- combine: reduce costs the body once an element and a start-up a level of the tree; scan steps as scans do, each step
+  the whole body. sort is a sorting network: s * (s + 1) / 2 stages of an ALU slot an element, s the bits of the row's
+  length. histogram takes two ALU slots an element.
 """
 
 from __future__ import annotations
@@ -73,9 +80,11 @@ C_ACP_MEMORY: Final = 16
 C_MXU_FP8_RATE: Final = 17
 C_MXU_INT8_RATE: Final = 18
 C_ONE: Final = 19
-# From here, indexed by SCE opcode: slots << 8 | operand count << 1 | is a reduction.
+C_SCE_ALU: Final = 20
+C_SCE_WIDE: Final = 21
+# From here, indexed by SCE opcode: slots << 8 | is a scan << 4 | operand count << 1 | is a reduction.
 C_SCE_OPS: Final = 32
-_SCE_OPCODES: Final = 0x1000
+_SCE_OPCODES: Final = 0x2000
 # From here, three words a format of codes: the codes of a unit, its bytes, the bytes of a table.
 C_CODES: Final = C_SCE_OPS + _SCE_OPCODES
 _CODE_WORDS: Final = 3
@@ -98,6 +107,8 @@ _MACHINE_FIELDS: Final = (
     (C_ACP_SCALAR, "acp_scalar_cycles"),
     (C_ACP_ISSUE, "acp_issue_cycles"),
     (C_ACP_MEMORY, "acp_memory_cycles"),
+    (C_SCE_ALU, "sce_alu_slots"),
+    (C_SCE_WIDE, "sce_wide_slots"),
     (C_MXU_FP8_RATE, "mxu_fp8_rate"),
     (C_MXU_INT8_RATE, "mxu_int8_rate"),
 )
@@ -114,7 +125,7 @@ def cost_constants(machine: MachineConfig) -> npt.NDArray[np.int64]:
         constants[at : at + _CODE_WORDS] = row.unit_codes, row.unit_bytes, 2 * row.entries
     for op in ALL_SCE_OPS:
         slots = getattr(machine, f"sce_{SLOT_NAMES[op.slot_class]}_slots")
-        constants[C_SCE_OPS + op.opcode] = slots << 8 | len(op.operands) << 1 | int(op.is_reduction)
+        constants[C_SCE_OPS + op.opcode] = slots << 8 | op.is_scan << 4 | len(op.operands) << 1 | op.is_reduction
     return constants
 
 
@@ -192,6 +203,55 @@ def cost_copy(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
     per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
     busy = max((hbm + per_hbm - 1) // per_hbm, (sram + per_sram - 1) // per_sram)
     return busy + constants[C_DMA_DESCRIPTOR], latency, hbm, sram
+
+
+def _indexed(fixed: int, members: int, space: int, passes: int) -> CostFunction:
+    """Cost of an indexed command: `fixed` operands before the `members` of each dimension, number of the space
+    operand, and how often memory moves.
+    """
+
+    def cost_indexed(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+        ndim = flags & 7
+        element = 1 << (flags >> 3 & 3)
+        total = element
+        for d in range(ndim):
+            total *= max(operands[fixed + members * d], 0)
+        run = element
+        contiguous = True
+        for back in range(ndim):
+            at = fixed + members * (ndim - 1 - back)
+            contiguous = contiguous and operands[at + 3] == 0 and operands[at + 1] == run
+            if contiguous:
+                run *= max(operands[at], 1)
+        runs = total // run
+        memory = passes * runs * max(run, constants[C_DMA_MIN_BURST])
+        # The tile; index elements; mask bytes; old elements and expected ones, of the commands that have them.
+        sram = total + runs * (8 if flags >> 5 & 1 else 4)
+        if flags >> 6 & 1:
+            sram += total // element
+        if members > 5 and flags >> 7 & 1:
+            sram += total
+        if members > 6:
+            sram += total
+        hbm = 0
+        latency = 0
+        if operands[space] != 0:
+            hbm = memory
+            latency = constants[C_HBM_LATENCY]
+        else:
+            sram += memory
+        per_hbm = constants[C_HBM_BYTES_PER_CYCLE]
+        per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+        busy = max((hbm + per_hbm - 1) // per_hbm, (sram + per_sram - 1) // per_sram)
+        return max(busy, runs) + constants[C_DMA_DESCRIPTOR], latency, hbm, sram
+
+    return cost_indexed
+
+
+cost_gather: Final = _indexed(fixed=7, members=5, space=0, passes=1)
+cost_scatter: Final = _indexed(fixed=6, members=5, space=1, passes=1)
+cost_scatter_reduce: Final = _indexed(fixed=8, members=6, space=1, passes=2)
+cost_compare_swap: Final = _indexed(fixed=8, members=7, space=1, passes=2)
 
 
 def _packing(low: int, high: int) -> CostFunction:
@@ -353,10 +413,12 @@ def cost_program(operands: Any, flags: int, programs: Any, constants: Any) -> Co
     reduced_registers = 0
     reduced_streams = 0
     in_tail = False
+    scans = False
     for i in range(n_instructions):
         word = int(programs[first + i])
-        entry = constants[C_SCE_OPS + (word & 0xFFF)]
-        for j in range(entry >> 1 & 0x7F):
+        entry = constants[C_SCE_OPS + (word & 0x1FFF)]
+        scans = scans or (entry >> 4 & 1) == 1
+        for j in range(entry >> 1 & 7):
             source = word >> (24 + 8 * j) & 0xFF
             if source < OPERAND_STREAM:
                 in_tail = in_tail or (reduced_registers >> source & 1) == 1
@@ -393,7 +455,84 @@ def cost_program(operands: Any, flags: int, programs: Any, constants: Any) -> Co
     lanes = constants[C_SCE_LANES]
     per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
     busy = max((total * body + leading * tail + lanes - 1) // lanes, (sram + per_sram - 1) // per_sram)
+    if scans and total > 0:
+        busy = max(busy, total // leading * ((leading + lanes - 1) // lanes))
     return busy + constants[C_SCE_STARTUP], 0, 0, sram
+
+
+def cost_combine(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Fold by a program, which must have passed `combined_values`."""
+    ndim = flags & 7
+    mode = flags >> 3 & 3
+    offset = operands[0]
+    n_streams = int(programs[offset]) & 0xFFFF
+    n_instructions = int(programs[offset]) >> 16 & 0xFFFF
+    rows = 1
+    for d in range(ndim - 1):
+        rows *= max(operands[1 + d], 0)
+    row = max(operands[ndim], 0)
+    body = 0
+    for i in range(n_instructions):
+        body += constants[C_SCE_OPS + (int(programs[offset + 1 + n_streams + i]) & 0x1FFF)] >> 8
+    moved = 0
+    for s in range(n_streams):
+        word = int(programs[offset + 1 + s])
+        size = 1 << (word >> 8 & 0xFF)
+        if word & 0xFF == STREAM_STORE:
+            # In comes a row for each store, out goes an element of it or all of them.
+            moved += size * rows * (row + (1 if mode == 0 else row))
+    if rows * row == 0:
+        return constants[C_SCE_STARTUP], 0, 0, 0
+    lanes = constants[C_SCE_LANES]
+    per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+    startup = constants[C_SCE_STARTUP]
+    work = 0
+    if mode == 0:
+        left = row
+        while left > 1:
+            work += (rows * (left // 2) * body + lanes - 1) // lanes + startup
+            left = (left + 1) // 2
+    else:
+        work = row * max((rows * body + lanes - 1) // lanes, 1)
+    return max(work, (moved + per_sram - 1) // per_sram) + startup, 0, 0, moved
+
+
+def cost_sort(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Sorting network over each row."""
+    ndim = flags & 7
+    element = 1 << (flags >> 3 & 3)
+    rows = 1
+    for d in range(ndim - 1):
+        rows *= max(operands[6 + 4 * d], 0)
+    row = max(operands[6 + 4 * (ndim - 1)], 0)
+    kept = max(min(operands[4], row), 0)
+    steps = 0
+    while (1 << steps) < row:
+        steps += 1
+    slots = constants[C_SCE_WIDE] if element == 8 else constants[C_SCE_ALU]
+    stored = (element if flags >> 6 & 1 else 0) + (4 if flags >> 7 & 1 else 0)
+    sram = rows * (row * element + kept * stored)
+    lanes = constants[C_SCE_LANES]
+    per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+    work = (rows * row * (steps * (steps + 1) // 2) * slots + lanes - 1) // lanes
+    return max(work, (sram + per_sram - 1) // per_sram) + constants[C_SCE_STARTUP], 0, 0, sram
+
+
+def cost_histogram(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """Counts of a tile's values."""
+    ndim = flags & 7
+    total = 1
+    for d in range(ndim):
+        total *= max(operands[4 + 3 * d], 0)
+    bins = max(operands[3], 0)
+    if bins == 0:
+        return constants[C_SCE_STARTUP], 0, 0, 0
+    element = (1 << (flags >> 3 & 3)) + (flags >> 6 & 1)
+    sram = total * element + bins * (8 if flags >> 7 & 1 else 4)
+    lanes = constants[C_SCE_LANES]
+    per_sram = constants[C_SRAM_BYTES_PER_CYCLE]
+    work = (2 * total * constants[C_SCE_ALU] + lanes - 1) // lanes
+    return max(work, (sram + per_sram - 1) // per_sram) + constants[C_SCE_STARTUP], 0, 0, sram
 
 
 _BY_MNEMONIC: Final[dict[str, CostFunction]] = {
@@ -411,6 +550,13 @@ _BY_MNEMONIC: Final[dict[str, CostFunction]] = {
     "accfill": cost_accfill,
     "accload": cost_accload,
     "program": cost_program,
+    "combine": cost_combine,
+    "sort": cost_sort,
+    "histogram": cost_histogram,
+    "gather": cost_gather,
+    "scatter": cost_scatter,
+    "scatter_reduce": cost_scatter_reduce,
+    "compare_swap": cost_compare_swap,
 }
 COST_FUNCTIONS: Final[dict[int, CostFunction]] = {
     spec.opcode: _BY_MNEMONIC.get(spec.mnemonic, cost_scalar)

@@ -11,6 +11,7 @@ from loom_core.isa.commands import SPACE_SRAM, OperandSpec, Queue
 from loom_core.isa.encoding import Command, Operand, Reg, Words, decode_at
 from loom_core.isa.manual import isa_markdown
 from loom_core.isa.program import SceInstr, SceProgram, decode_program
+from loom_core.isa.sce import DTYPE_NAMES, SCE_BY_OPCODE
 
 __all__ = ["CompiledCode", "SourceLine", "disassemble", "instruction_text", "isa_markdown"]
 
@@ -105,7 +106,7 @@ class _Disassembly:
     def text(self, command: Command) -> str:
         if command.spec.engine == "acp":
             return _acp_text(command)
-        if command.mnemonic == "program":
+        if command.spec.operands[0].role == "program":
             return self.program_text(command)
         queue = f"{Queue(command.queue).name.lower()}." if command.spec.engine == "dma" else ""
         return f"{queue}{command.mnemonic} {' '.join(_named(command))}{_flags(command)}"
@@ -113,12 +114,14 @@ class _Disassembly:
     def program_text(self, command: Command) -> str:
         """`program p0 size=(4, 64) fold=1 s0=load.f32[0 + (256, 4)] s1=scalar.f32[0x3f800000]`."""
         offset, *rest = command.operands
-        ndim, fold = command.flag("ndim"), command.flag("fold")
+        ndim = command.flag("ndim")
         name, program = self.program(offset)
         sizes = ", ".join(map(_value, rest[:ndim]))
         parts = [f"{name} size=({sizes})"]
-        if fold:
-            parts.append(f"fold={fold}")
+        if command.mnemonic == "combine":
+            parts.insert(0, command.spec.flag("mode").values[command.flag("mode")])
+        elif command.flag("fold"):
+            parts.append(f"fold={command.flag('fold')}" + " reverse" * command.flag("reverse"))
         for number, start in enumerate(range(ndim, len(rest), 1 + ndim)):
             base, *strides = rest[start : start + 1 + ndim]
             stream = program.streams[number] if program and number < len(program.streams) else None
@@ -126,7 +129,8 @@ class _Disassembly:
             steps = ", ".join(map(_value, strides))
             inside = _hex(base) if stream and stream.kind == "scalar" else f"{_value(base)} + ({steps})"
             parts.append(f"s{number}={kind}[{inside}]")
-        return f"{'mxu.' if command.flag('drain') else ''}program {' '.join(parts)}"
+        queue = "mxu." if command.queue == Queue.MXU else ""
+        return f"{queue}{command.mnemonic} {' '.join(parts)}"
 
     def program(self, offset: Operand) -> tuple[str, SceProgram | None]:
         """Name and contents: `p0`, `p1` in order of first use; the offset alone without a programs section."""
@@ -181,13 +185,23 @@ def _named(command: Command) -> Iterator[str]:
             yield f"{slot.name.removesuffix('_off')}={_address(space, operand)}"
             space = SPACE_SRAM
         else:
-            yield f"{slot.name}={_hex(operand) if slot.role == 'bits' else _value(operand)}"
+            yield f"{slot.name}={_text(slot, operand)}"
     for group in command.spec.groups:
         names = [member.name for member in group.members if isinstance(member, OperandSpec)]
         for start in range(fixed, len(command.operands), len(names)):
             values = command.operands[start : start + len(names)]
             inside = " ".join(f"{name}={_value(value)}" for name, value in zip(names, values, strict=True))
             yield f"[{inside}]"
+
+
+def _text(slot: OperandSpec, operand: Operand) -> str:
+    if slot.role == "bits":
+        return _hex(operand)
+    if slot.role == "dtype" and isinstance(operand, int):
+        return DTYPE_NAMES[operand]
+    if slot.role == "instruction" and isinstance(operand, int):
+        return SCE_BY_OPCODE[operand].mnemonic if operand else "exchange"
+    return _value(operand)
 
 
 def _flags(command: Command) -> str:

@@ -30,6 +30,7 @@ from loom_core.isa.commands import (
     Queue,
 )
 from loom_core.isa.errors import InvalidCommand, InvalidStream, UnknownCommand, UnresolvedLabel
+from loom_core.isa.sce import DTYPE_NAMES, SCE_BY_OPCODE
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 
@@ -135,8 +136,9 @@ def pack_flags(spec: CommandSpec, values: Mapping[str, int]) -> int:
 
 def legal_queues(spec: CommandSpec, flags: int) -> tuple[Queue, ...]:
     """Queues that a command with these flags may be issued on, the default first."""
-    if spec.mnemonic == "program":
-        return (Queue.MXU,) if spec.flag("drain").get(flags) else (Queue.SCE,)
+    if spec.engine == "sce":
+        drains = spec.mnemonic == "program" and spec.flag("drain").get(flags)
+        return (Queue.MXU,) if drains else (Queue.SCE,)
     return ENGINE_QUEUES[spec.engine]
 
 
@@ -380,6 +382,10 @@ def _check_operands(
             raise _invalid(spec, at, f"operand {slot.name}: register {values[i]} does not exist")
         elif slot.role == "space" and values[i] > 0xFFFF:
             raise _invalid(spec, at, f"operand {slot.name}: space {values[i]} does not exist")
+        elif slot.role == "dtype" and values[i] not in DTYPE_NAMES:
+            raise _invalid(spec, at, f"operand {slot.name}: element type {values[i]} does not exist")
+        elif slot.role == "instruction" and values[i] != 0 and values[i] not in SCE_BY_OPCODE:
+            raise _invalid(spec, at, f"operand {slot.name}: SCE opcode {values[i]:#06x} does not exist")
 
 
 def _check_wait(spec: CommandSpec, at: int, token: int, lag: int) -> None:

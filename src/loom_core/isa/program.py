@@ -95,13 +95,14 @@ class ProgramInfo:
     """What the checks found out.
 
     `tail_start`: index of the first instruction that runs once per leading index (= number of instructions if none
-    does). `reduced_stores`: per stream, whether it stores a value of the leading dimensions only. `reduces`: any
-    reduction at all.
+    does). `reduced_stores`: per stream, whether it stores a value of the leading dimensions only. `folds`: any
+    reduction or scan at all; `scans`: any scan.
     """
 
     tail_start: int
     reduced_stores: tuple[bool, ...]
-    reduces: bool
+    folds: bool
+    scans: bool
 
 
 # ---- encoding ----
@@ -214,7 +215,21 @@ def check_program(program: SceProgram, machine: MachineConfig | None = None, *, 
             raise _invalid(word, f"store stream s{number} is never written")
     tail = len(program.instructions) if checker.tail_start is None else checker.tail_start
     reduced = tuple(checker.stored.get(number, False) for number in range(len(program.streams)))
-    return ProgramInfo(tail, reduced, checker.reduces)
+    return ProgramInfo(tail, reduced, checker.folds, checker.scans)
+
+
+def combined_values(program: SceProgram) -> int | None:
+    """How many values a program combines: n if its streams are n loads, n loads, n stores of the same types in order,
+    then scalars, as the command `combine` needs it; None otherwise.
+    """
+    stores = [stream for stream in program.streams if stream.kind == "store"]
+    n = len(stores)
+    left, right, scalars = program.streams[:n], program.streams[n : 2 * n], program.streams[3 * n :]
+    loads = tuple(StreamSpec("load", stream.dtype) for stream in stores)
+    whole = loads == left == right and list(program.streams[2 * n : 3 * n]) == stores
+    if not whole or any(stream.kind != "scalar" for stream in scalars) or any(stream.acc for stream in stores):
+        return None
+    return n
 
 
 def _check_sizes(program: SceProgram, machine: MachineConfig | None, word: int) -> None:
@@ -248,7 +263,8 @@ class _Checker:
         self.body_reads: set[int] = set()
         self.tail_reads: set[int] = set()
         self.tail_start: int | None = None
-        self.reduces = False
+        self.folds = False
+        self.scans = False
 
     def instruction(self, index: int, instr: SceInstr) -> None:
         op = SCE_OPS.get(instr.mnemonic)
@@ -274,8 +290,8 @@ class _Checker:
         if reads_reduced and self.tail_start is None:
             self.tail_start = index
         in_tail = self.tail_start is not None
-        if in_tail and op.is_reduction:
-            raise self.fault(index, "a reduction stands in the tail")
+        if in_tail and (op.is_reduction or op.is_scan):
+            raise self.fault(index, "a reduction or scan stands in the tail")
         for operand in sources:
             if isinstance(operand, R):
                 if in_tail and operand.number not in self.reduced:
@@ -290,7 +306,8 @@ class _Checker:
                 (self.tail_reads if in_tail else self.body_reads).add(operand.number)
                 if operand.number in self.tail_reads and operand.number in self.body_reads:
                     raise self.fault(index, f"body and tail both read {operand!r}")
-        self.reduces |= op.is_reduction
+        self.folds |= op.is_reduction or op.is_scan
+        self.scans |= op.is_scan
         return in_tail
 
     def read_type(self, index: int, operand: SceOperand) -> str:

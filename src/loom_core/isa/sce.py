@@ -19,8 +19,14 @@ Rules that hold for every row (docs/numerics.md has the arithmetic):
   towards zero: no finite value becomes infinite;
 - round_mantissa.f32(x, n) rounds to n of the 23 mantissa bits (tf32: 10), to nearest even; for n outside 0..22 it is x.
 
-A program has a body and a tail. The body runs once per element. Reductions stand in the body and fold the command's
-`fold` trailing dimensions. The tail, which begins at the first instruction that reads a reduction's result, runs once
+A program has a body and a tail. The body runs once per element. Reductions and scans stand in the body and fold the
+command's `fold` trailing dimensions, a row, flattened row-major; a scan's result is a value of the body:
+- `scan_f`: element i is x0 f x1 f ... f xi, one after the other (with the command's `reverse` flag from the last
+  element down to i), `f` the elementwise function of that name, for sum and prod add and mul;
+- `reduce_argmax`, `reduce_argmin`: the index, counted from 0 within the row, of the first extreme element; the forms
+  `_last` give the last one. -0 and +0 are equal. NaNs are passed over, and are equal in a row of NaNs alone; for
+  `reduce_argmaxp` and `reduce_argminp` a NaN is the extreme.
+The tail, which begins at the first instruction that reads a reduction's result, runs once
 per index of the leading dimensions, over reduction results, scalars, and load streams that only the tail reads.
 """
 
@@ -89,7 +95,18 @@ class SceOp:
 
     @property
     def is_reduction(self) -> bool:
+        """Whether it makes one value of a row."""
         return self.function.startswith("reduce_")
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether it makes a row of a row, each element from all up to it."""
+        return self.function.startswith("scan_")
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether it finds the place of an extreme element."""
+        return self.function.startswith("reduce_arg")
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -125,7 +142,9 @@ _FLOAT_FUNCTIONS = _names(
 _DOUBLE_FUNCTIONS = _names(
     "mov add sub mul div fma neg abs min max minp maxp sqrt rsqrt recip floor ceil rint trunc round "
     "eq ne lt le gt ge select isnan copysign nextafter fmod remainder ldexp frexp_fraction frexp_exponent "
-    "reduce_sum reduce_prod reduce_max reduce_min reduce_maxp reduce_minp"
+    "reduce_sum reduce_prod reduce_max reduce_min reduce_maxp reduce_minp "
+    "exp exp2 expm1 log log2 log10 log1p sigmoid softplus tanh sinh cosh asinh acosh atanh sin cos tan asin acos atan "
+    "atan2 erf erfc gelu cbrt pow hypot erfinv lgamma digamma"
 )
 _INTEGER_FUNCTIONS = _names(
     "mov add sub mul div rem min max and or xor not shl shr shru neg abs eq ne lt le gt ge ltu leu select "
@@ -158,6 +177,34 @@ _FAMILIES: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("f64", 0x0E00, _DOUBLE_FUNCTIONS),
 )
 _MOVE_BASE = 0x0100
+
+# Functions of whole rows, beside the reductions above; 32 codes a type.
+_FLOAT_ROWS = _names(
+    "scan_sum scan_prod scan_max scan_min scan_maxp scan_minp "
+    "reduce_argmax reduce_argmin reduce_argmaxp reduce_argminp "
+    "reduce_argmax_last reduce_argmin_last reduce_argmaxp_last reduce_argminp_last"
+)
+_INTEGER_ROWS = _names(
+    "scan_sum scan_prod scan_max scan_min scan_and scan_or scan_xor "
+    "reduce_argmax reduce_argmin reduce_argmax_last reduce_argmin_last"
+)
+_ROW_FAMILIES: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    ("f32", 0x1000, _FLOAT_ROWS),
+    ("f64", 0x1020, _FLOAT_ROWS),
+    ("f16", 0x1040, _FLOAT_ROWS),
+    ("bf16", 0x1060, _FLOAT_ROWS),
+    ("f8e4m3", 0x1080, _FLOAT_ROWS),
+    ("f8e5m2", 0x10A0, _FLOAT_ROWS),
+    ("i64", 0x10C0, _INTEGER_ROWS),
+    ("i32", 0x10E0, _INTEGER_ROWS),
+    ("i16", 0x1100, _INTEGER_ROWS),
+    ("i8", 0x1120, _INTEGER_ROWS),
+    ("u64", 0x1140, _INTEGER_ROWS),
+    ("u32", 0x1160, _INTEGER_ROWS),
+    ("u16", 0x1180, _INTEGER_ROWS),
+    ("u8", 0x11A0, _INTEGER_ROWS),
+    ("bool", 0x11C0, _names("scan_and scan_or scan_xor")),
+)
 
 # Pairs (source, result) of casts, in opcode order; new ones go to the end, as a further tuple.
 _FIRST_CASTS = (
@@ -213,7 +260,10 @@ def _row(opcode: int, function: str, dtype: str) -> SceOp:
         operands = tuple(name or dtype for name in _SPECIAL_OPERANDS[function])
     else:
         operands = (dtype,) * (2 if function in _TWO_OPERANDS else 1)
-    result = "bool" if function in _COMPARES else _SPECIAL_RESULTS.get(function, dtype)
+    if function in _COMPARES:
+        result = "bool"
+    else:
+        result = "i32" if function.startswith("reduce_arg") else _SPECIAL_RESULTS.get(function, dtype)
     return SceOp(opcode, f"{function}.{dtype}", function, operands, result, _slot_class(function, dtype))
 
 
@@ -228,7 +278,7 @@ def _rows() -> tuple[SceOp, ...]:
     for function, base, pairs in _CASTS:
         rows.extend(_cast_row(base + i, function, *pair) for i, pair in enumerate(pairs))
     rows.append(_ROUND_MANTISSA)
-    for dtype, base, functions in _FAMILIES:
+    for dtype, base, functions in _FAMILIES + _ROW_FAMILIES:
         rows.extend(_row(base + i, function, dtype) for i, function in enumerate(functions))
     return tuple(rows)
 

@@ -8,15 +8,17 @@ and sizes are run-time values, which engines check on every access.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from loom_core.base.location import UNKNOWN
 from loom_core.isa.commands import LOOP_DEPTH, SPACE_SRAM, OperandSpec
 from loom_core.isa.encoding import Command, Operand, Reg, Words, decode_at, operand_layout
 from loom_core.isa.errors import InvalidCommand, InvalidStream
 from loom_core.isa.machine import MachineConfig
-from loom_core.isa.program import ProgramInfo, SceProgram, verified_program
+from loom_core.isa.program import ProgramInfo, SceProgram, combined_values, verified_program
+from loom_core.isa.sce import DTYPE_LOG2_BYTES, DTYPE_NAMES, SCE_BY_OPCODE
 
 _NO_LOOP = -1
 
@@ -55,8 +57,8 @@ def verify_stream(
     for at, command in commands.items():
         _check_resources(at, command, machine)
         _check_spaces(at, command, spaces, writable)
-        if command.mnemonic == "program":
-            _check_program(at, command, programs, machine, found)
+        if command.mnemonic in _WITH_CHECKS:
+            _WITH_CHECKS[command.mnemonic](at, command, programs, machine, found)
     return VerifiedStream(commands, found)
 
 
@@ -146,28 +148,70 @@ def _slots(command: Command) -> Iterator[tuple[OperandSpec, Operand]]:
     return zip(layout, command.operands, strict=True)
 
 
-def _check_program(
-    at: int,
-    command: Command,
-    programs: Words,
-    machine: MachineConfig,
-    found: dict[int, tuple[SceProgram, ProgramInfo]],
-) -> None:
+_Found: TypeAlias = "dict[int, tuple[SceProgram, ProgramInfo]]"
+
+
+def _program_of(
+    at: int, command: Command, programs: Words, machine: MachineConfig, found: _Found
+) -> tuple[SceProgram, ProgramInfo]:
+    """The program that a command names, with as many streams as the command has operands for."""
     offset = command.operands[0]
     if not isinstance(offset, int):
         raise _invalid(at, command, "program offset must be an immediate")
     if offset not in found:
         found[offset] = verified_program(programs, offset, machine)
     program, info = found[offset]
-    ndim, fold = command.flag("ndim"), command.flag("fold")
+    ndim = command.flag("ndim")
     streams = (len(command.operands) - 1 - ndim) // (1 + ndim)
     if streams != len(program.streams):
         raise _invalid(at, command, f"{streams} streams, its program has {len(program.streams)}")
+    return program, info
+
+
+def _check_program(at: int, command: Command, programs: Words, machine: MachineConfig, found: _Found) -> None:
+    program, info = _program_of(at, command, programs, machine, found)
+    ndim, fold = command.flag("ndim"), command.flag("fold")
     if fold > ndim:
         raise _invalid(at, command, f"folds {fold} of {ndim} dimensions")
-    if info.reduces != (fold > 0):
+    if info.folds != (fold > 0):
         raise _invalid(
-            at, command, f"folds {fold} dimensions, its program has {'a' if info.reduces else 'no'} reduction"
+            at, command, f"folds {fold} dimensions, its program has {'a' if info.folds else 'no'} reduction or scan"
         )
+    if command.flag("reverse") and not info.scans:
+        raise _invalid(at, command, "goes in reverse, its program has no scan")
     if any(stream.acc for stream in program.streams) and not command.flag("drain"):
         raise _invalid(at, command, "its program touches accumulators without the drain flag")
+
+
+def _check_combine(at: int, command: Command, programs: Words, machine: MachineConfig, found: _Found) -> None:
+    program, info = _program_of(at, command, programs, machine, found)
+    if info.folds:
+        raise _invalid(at, command, "its program has a reduction or scan of its own")
+    if not combined_values(program):
+        raise _invalid(at, command, "the streams of its program are not loads, loads and stores of the same types")
+
+
+def _check_scatter_reduce(at: int, command: Command, programs: Words, machine: MachineConfig, found: _Found) -> None:
+    opcode = next(operand for slot, operand in _slots(command) if slot.role == "instruction")
+    if opcode == 0:
+        return
+    op = SCE_BY_OPCODE[int(opcode)]  # type: ignore[arg-type]
+    if op.operands != (op.result, op.result):
+        raise _invalid(at, command, f"cannot combine by {op.mnemonic}: not two operands of the result's type")
+    if DTYPE_LOG2_BYTES[op.result] != command.flag("log2_bytes"):
+        raise _invalid(at, command, f"combines elements of another size by {op.mnemonic}")
+
+
+def _check_sort(at: int, command: Command, programs: Words, machine: MachineConfig, found: _Found) -> None:
+    code = next(operand for slot, operand in _slots(command) if slot.role == "dtype")
+    name = DTYPE_NAMES[int(code)]  # type: ignore[arg-type]
+    if DTYPE_LOG2_BYTES[name] != command.flag("log2_bytes"):
+        raise _invalid(at, command, f"sorts {name} as elements of another size")
+
+
+_WITH_CHECKS: dict[str, Callable[[int, Command, Words, MachineConfig, _Found], None]] = {
+    "program": _check_program,
+    "combine": _check_combine,
+    "scatter_reduce": _check_scatter_reduce,
+    "sort": _check_sort,
+}

@@ -43,7 +43,9 @@ class Dot(Op):
         a, b = self.a.type, self.b.type
         if not (len(a.shape) == len(b.shape) in (2, 3) and a.shape[-1] == b.shape[-2] and a.shape[:-2] == b.shape[:-2]):
             return f"shapes do not multiply: {a} and {b}"
-        if a.element != b.element and not (a.dtype.bits == b.dtype.bits == 8 and a.dtype.kind == b.dtype.kind == "float"):
+        if a.element != b.element and not (
+            a.dtype.bits == b.dtype.bits == 8 and a.dtype.kind == b.dtype.kind == "float"
+        ):
             return f"operands differ: {a} and {b}"
         if self.acc is not None and self.acc.type != self.result.type:
             return f"acc is {self.acc.type}, {self.result.type} is needed"

@@ -124,13 +124,13 @@ def order_keys(x: Array) -> Array:
     if not is_float(x):
         return x
     wide = canonical(widen(x))
-    integer = np.int64 if wide.dtype.itemsize == 8 else np.int32
-    pattern = wide.view(integer)
-    return np.where(pattern < 0, integer(-1) - (pattern & np.iinfo(integer).max), pattern)
+    pattern: Array = wide.view(np.int64 if wide.dtype.itemsize == 8 else np.int32)
+    largest = np.iinfo(pattern.dtype).max
+    return np.where(pattern < 0, -1 - (pattern & largest), pattern)
 
 
 class Histogram(Op):
-    """How many elements of a 1-D integer tile equal 0, 1, ... bins - 1, i32; where `mask` holds. Others do not count."""
+    """How many elements of a 1-D integer tile equal 0, 1, ... bins - 1, i32; those where `mask` holds, if given."""
 
     name = "histogram"
     operand = operand()

@@ -1,9 +1,7 @@
 """How an elementwise operation's NumPy meaning is put together: one function per kind of element.
 
-float32 comes from `loom_core.reference`. Floats of 8 and 16 bits are widened, computed in float32 and rounded once.
-float64 arithmetic is IEEE's; the elementary functions of float64 are NumPy's for now (`double.ELEMENTARY`), which is
-right to an ulp or two but not pinned to the last bit. Integers are here: they need no more than NumPy and the division
-rules.
+float32 and float64 come from `loom_core.reference`. Floats of 8 and 16 bits are widened, computed in float32 and
+rounded once. Integers are here: they need no more than NumPy and the division rules.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from loom_core.ops.double import FLOAT64
 from loom_core.ops.formats import canonical, dtype_of, is_float, round_float, widen
+from loom_core.reference.double import REFERENCE_F64
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Any]
@@ -43,13 +41,14 @@ def by_kind(float32: Function | None = None, integer: Function | None = None, bo
 
 
 def on_floats(name: str, float32: Function, operands: tuple[Array, ...]) -> Array:
-    """A function of floats by its float32 form; float64 by the table of `double`."""
+    """A function of floats by its float32 form; float64 by its name."""
     dtype = dtype_of(operands[-1])
     if dtype.itemsize == 8:
-        if name not in FLOAT64:
+        if name == "copy":
+            return canonical(operands[0])
+        if name not in REFERENCE_F64:
             raise NoReference(f"{name} on {dtype.name}")
-        with np.errstate(all="ignore"):
-            return canonical(np.asarray(FLOAT64[name](*operands)))
+        return np.asarray(REFERENCE_F64[name](*operands))
     result = np.asarray(float32(*(widen(operand) for operand in operands)))
     return round_float(result, dtype, saturate=False) if dtype.itemsize < 4 and result.dtype == np.float32 else result
 

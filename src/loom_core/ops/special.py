@@ -11,6 +11,7 @@ from loom_core.ops.elementwise import Binary, Elementwise, FloatUnary
 from loom_core.ops.formats import dtype_of, round_float, widen
 from loom_core.ops.references import Array, by_kind
 from loom_core.reference import arith
+from loom_core.reference.double import REFERENCE_F64
 from loom_core.reference.elementary import REFERENCE_F32
 
 
@@ -210,7 +211,7 @@ class Ldexp(Elementwise):
     def ref(self, fraction: Array, exponent: Array) -> Array:
         with np.errstate(all="ignore"):
             if fraction.dtype == np.float64:
-                return np.asarray(arith.canonical64(np.ldexp(fraction, exponent)))
+                return np.asarray(REFERENCE_F64["ldexp"](fraction, exponent))
             scaled = np.ldexp(widen(fraction).astype(np.float64), np.clip(exponent, -600, 600))
         return round_float(scaled, dtype_of(fraction))
 
@@ -235,6 +236,8 @@ class FrexpExponent(FloatUnary):
     name = "frexp_exponent"
 
     def ref(self, x: Array) -> Array:
+        if x.dtype == np.float64:
+            return np.asarray(REFERENCE_F64["frexp_exponent"](x))
         return np.asarray(REFERENCE_F32["frexp_exponent"](widen(x)))
 
     def infer(self) -> tuple[TileType, ...]:
@@ -285,4 +288,6 @@ def _next_narrow(x: Array, y: Array) -> Array:
     smallest = np.where(wide_y > 0, 1, 1 | (1 << (8 * unsigned.itemsize - 1))).astype(unsigned)
     moved = np.where(wide_x == 0, smallest, stepped).view(x.dtype)
     result = np.where(wide_x == wide_y, y, moved)
-    return np.where(np.isnan(wide_x) | np.isnan(wide_y), round_float(np.full(x.shape, np.nan, np.float32), dtype_of(x)), result)
+    return np.where(
+        np.isnan(wide_x) | np.isnan(wide_y), round_float(np.full(x.shape, np.nan, np.float32), dtype_of(x)), result
+    )

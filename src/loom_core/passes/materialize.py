@@ -82,9 +82,18 @@ def _in_register(value: Value) -> bool:
     return value.type.is_scalar and (value.type.is_pointer or is_integral(value.type))
 
 
-def _starts_accumulator(value: Value) -> bool:
+def may_share_window(value: Value) -> bool:
+    """Whether the value may take the window of another, maybe an accumulator's: programs and products write those.
+
+    Loads have windows of their own, since they may be double-buffered; other commands know row-major tiles only.
+    """
     op = value.defining_op
-    return isinstance(op, shape.Constant) or not isinstance(op, (memory.DmaLoad, *_VIRTUAL))
+    written = (reduction.Reduce, matmul.Dot, control.For, control.While, control.If)
+    return op is None or op.elementwise or isinstance(op, written)
+
+
+def _starts_accumulator(value: Value) -> bool:
+    return isinstance(value.defining_op, shape.Constant) or may_share_window(value)
 
 
 def _is_carried_as_it_is(value: Value) -> bool:
@@ -130,16 +139,22 @@ def _accumulators(function: Function) -> set[Value]:
     for op in function.walk():
         if isinstance(op, matmul.Dot):
             found += [op.result, *([op.acc] if op.acc is not None else [])]
-        elif isinstance(op, control.For):
-            block = op.regions[0]
-            yields = block.operations[-1].operands
-            for group in zip(op.initial, block.arguments[1:], yields, op.results, strict=True):
-                for value in group:
-                    links.setdefault(value, set()).update(group)
+        for group in _carried_groups(op):
+            for value in group:
+                links.setdefault(value, set()).update(group)
     reached: set[Value] = set()
     while found:
         value = found.pop()
-        if value not in reached and not isinstance(value.defining_op, memory.DmaLoad):  # a load's window is its own
+        if value not in reached and may_share_window(value):
             reached.add(value)
             found += links.get(value, ())
     return reached
+
+
+def _carried_groups(op: Op) -> Iterator[tuple[Value, ...]]:
+    """Values of a loop that may lie in one window."""
+    if isinstance(op, control.For):
+        block = op.regions[0]
+        yield from zip(op.initial, block.arguments[1:], block.operations[-1].operands, op.results, strict=True)
+    elif isinstance(op, control.While):
+        yield from zip(op.regions[1].arguments, op.results, strict=True)

@@ -79,17 +79,13 @@ _COMPARES: dict[str, Callable[[int, int], bool]] = {
 
 
 def _fold(op: Op) -> Any:
-    if not op.operands or not all(is_integral(value.type) for value in (*op.operands, op.results[0])):
+    rule = _COMPARES[op.predicate] if isinstance(op, elementwise.Compare) else _FOLDS.get(type(op))
+    if rule is None:
         return None
     constants = [constant_of(value) for value in op.operands]
-    if any(constant is None for constant in constants):
+    if None in constants or not all(is_integral(value.type) for value in (*op.operands, op.results[0])):
         return None
-    numbers = [int(constant) for constant in constants]
-    if isinstance(op, elementwise.Compare):
-        return _COMPARES[op.predicate](*numbers)
-    if type(op) in _FOLDS:
-        return integers.wrap(_FOLDS[type(op)](*numbers), op.results[0].type.dtype)
-    return None
+    return integers.wrap(rule(*map(int, constants)), op.results[0].type.dtype)
 
 
 _RIGHT_IDENTITY: dict[type[Op], int] = {
@@ -100,7 +96,7 @@ _LEFT_IDENTITY: dict[type[Op], int] = {elementwise.Add: 0, elementwise.Or: 0, el
 
 
 def _identity(op: Op) -> Value | None:
-    if not isinstance(op, elementwise.Binary) or not is_integral(op.result.type):
+    if type(op) not in _RIGHT_IDENTITY or not is_integral(op.results[0].type):
         return None
     left, right = (constant_of(value) for value in op.operands)
     if right is not None and right == _RIGHT_IDENTITY.get(type(op)):

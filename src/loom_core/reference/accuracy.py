@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Bounds of |result - exact| in units in the last place of the exact result rounded to float32.
+    """Bounds of |result - exact| in units in the last place of the exact result rounded to the type.
 
     `ulp` holds where that is a normal number (or infinite), `subnormal_ulp` where it is subnormal or zero, in units of
-    2**-149; None where the function has no such results or they are exact.
+    the smallest subnormal number; None where the function has no such results or they are exact.
     """
 
     ulp: float
@@ -51,4 +51,39 @@ ACCURACY_F32: dict[str, Accuracy] = {
     "lgamma": Accuracy(0.51, note="x > 0; for negative x also 2⁻⁴⁰ absolute, which shows next to the zeros"),
     "digamma": Accuracy(0.51, note="x > 0; for negative x also 2⁻⁴⁰ absolute, which shows next to the zeros"),
     "hypot": Accuracy(0.51, 0.51),
+}
+
+ACCURACY_F64: dict[str, Accuracy] = {
+    "rsqrt": Accuracy(1.5),
+    "exp": Accuracy(1.1, 0.8),
+    "exp2": Accuracy(0.9, 0.8),
+    "expm1": Accuracy(1.9),
+    "log": Accuracy(0.9),
+    "log2": Accuracy(0.8),
+    "log10": Accuracy(0.8),
+    "log1p": Accuracy(1.6),
+    "sigmoid": Accuracy(1.5, 0.8),
+    "softplus": Accuracy(1.7, 0.8),
+    "tanh": Accuracy(1.5),
+    "sinh": Accuracy(1.7),
+    "cosh": Accuracy(1.6),
+    "asinh": Accuracy(1.8),
+    "acosh": Accuracy(1.6),
+    "atanh": Accuracy(1.7),
+    "sin": Accuracy(1.0),
+    "cos": Accuracy(1.0),
+    "tan": Accuracy(1.4),
+    "asin": Accuracy(0.9),
+    "acos": Accuracy(1.0),
+    "atan": Accuracy(1.7),
+    "atan2": Accuracy(1.7, 1.0),
+    "erf": Accuracy(1.2),
+    "erfc": Accuracy(2.0, 1.0),
+    "erfinv": Accuracy(1.5, 1.0),
+    "gelu": Accuracy(2.0, 1.0),
+    "lgamma": Accuracy(2.0, note="x > 0; for negative x also 2⁻⁴⁴ absolute, which shows next to the zeros"),
+    "digamma": Accuracy(2.0, note="or 2⁻⁴⁹ absolute; for negative x 2⁻⁴⁴, which shows next to the zeros"),
+    "cbrt": Accuracy(0.51),
+    "pow": Accuracy(1.1, 1.0),
+    "hypot": Accuracy(0.6, 0.6),
 }

@@ -1,7 +1,7 @@
 """The reference of every opcode of the stream engine: what `isa.sce` promises, as functions of NumPy arrays.
 
 Operands have the NumPy types of the row's dtypes (`DType.numpy`; bools are bool arrays), broadcast, and the result is
-of the row's result type. A reduction takes one array and folds its last axis.
+of the row's result type. A reduction takes one array and folds its last axis; a scan works along the last axis.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from loom_core.base.dtype import by_name
 from loom_core.isa.sce import SceOp
-from loom_core.reference import arith, reduce
+from loom_core.reference import arith, fold, order, reduce
 from loom_core.reference.cast import cast
 from loom_core.reference.double import REFERENCE_F64
 from loom_core.reference.elementary import REFERENCE_F32
@@ -58,6 +58,10 @@ def reference_of(op: SceOp) -> Reference:
     if op.operands[0].isdigit():
         return np.copy
     family = op.mnemonic.rpartition(".")[2]
+    if op.is_argument:
+        return _argument(op.function.removeprefix("reduce_arg"))
+    if op.is_scan:
+        return lambda x, reverse=False: scan_last(op.function.removeprefix("scan_"), x, family, reverse)
     if op.is_reduction:
         return lambda x: reduce_last(op.function.removeprefix("reduce_"), x, family)
     function = functions_of(family)[op.function]
@@ -100,4 +104,19 @@ def reduce_last(function: str, x: ArrayLike, dtype: str) -> Array:
     return reduce.fold_last(functions["mov"](array), functions[_COMBINES.get(function, function)])
 
 
-__all__: Sequence[str] = ["Reference", "functions_of", "reduce_last", "reference_of", "round_mantissa"]
+def scan_last(function: str, x: ArrayLike, dtype: str, reverse: bool = False) -> Array:
+    """Inclusive scan of the last axis, element after element; functions are those of `reduce_last`."""
+    functions = functions_of(dtype)
+    combine = functions[_COMBINES.get(function, function)]
+    with np.errstate(all="ignore"):
+        (result,) = fold.scan([functions["mov"](np.asarray(x))], lambda a, b: [combine(a[0], b[0])], reverse)
+    return result
+
+
+def _argument(name: str) -> Reference:
+    """max, min, maxp or minp, with or without `_last`."""
+    kind = name.removesuffix("_last")
+    return lambda x: order.argument(np.asarray(x), kind.startswith("max"), kind.endswith("p"), name.endswith("_last"))
+
+
+__all__: Sequence[str] = ["Reference", "functions_of", "reduce_last", "reference_of", "round_mantissa", "scan_last"]

@@ -110,4 +110,5 @@ def unit(values: Array, dtype: DType) -> Array:
     exponents = {"f64": -1022, "f32": -126, "f16": -14, "bf16": -126, "f8e4m3": -6, "f8e5m2": -14}
     _, exponent = np.frexp(values)
     smallest = exponents[dtype.name]
-    return np.ldexp(1.0, np.where(values == 0, smallest, np.maximum(exponent - 1, smallest)) - dtype.mantissa)
+    steps = np.where(values == 0, smallest, np.maximum(exponent - 1, smallest)) - dtype.mantissa
+    return np.asarray(np.ldexp(1.0, steps))

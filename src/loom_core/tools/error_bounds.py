@@ -31,9 +31,9 @@ Array = npt.NDArray[Any]
 TF32: Final = 2.0**-9
 
 _EXACT: Final = frozenset(
-    "neg abs min max minp maxp copy floor ceil rint trunc round copysign isnan select bitcast cmp frexp_fraction "
-    "frexp_exponent nextafter".split()
-)
+    {"neg", "abs", "min", "max", "minp", "maxp", "copy", "floor", "ceil", "rint", "trunc", "round", "copysign", "isnan",
+     "select", "bitcast", "cmp", "frexp_fraction", "frexp_exponent", "nextafter"}
+)  # fmt: skip
 """Elementwise operations that do not round: they only pass errors on."""
 
 
@@ -63,16 +63,10 @@ class Shadow:
 Environment = dict[Value, Bounded]
 
 
-def bounds_of_launch(recording: Recording, kernel: Any, arguments: Sequence[Any]) -> Mapping[str, Array]:
-    """For each array of a recorded launch the errors that its elements may have afterwards.
-
-    `arguments` are what the launch was given; their contents are taken from the recording again.
-    """
+def bounds_of_launch(recording: Recording, kernel: Any) -> Mapping[str, Array]:
+    """For each array of a recorded launch of `kernel` the errors that its elements may have afterwards."""
     held = Memory(recording)
-    fresh = [
-        held.array(argument) if hasattr(argument, "shape") else value
-        for argument, value in zip(recording.arguments, arguments, strict=True)
-    ]
+    fresh = [held.argument(argument) for argument in recording.arguments]
     function = kernel.lower(*fresh)
     views, scalars = kernel.leaves(fresh, {})
     tf32 = "tf32" in (recording.folder / "kernel.ttir").read_text(encoding="utf-8", errors="replace")
@@ -119,7 +113,7 @@ def _errors_of(held: Memory, argument: Any, shadows: dict[int, Shadow]) -> Array
         low = _address(shadow.buffer)
         if low <= start < low + shadow.errors.size:
             place = start - low + np.arange(count) * argument.dtype.itemsize
-            return shadow.errors[place]
+            return np.asarray(shadow.errors[place])
     return np.zeros(count)
 
 
@@ -146,7 +140,7 @@ class _Run:
     def operation(self, op: Op, operands: list[Bounded], values: Environment) -> list[Bounded]:
         rule = _RULES.get(type(op))
         if rule is not None:
-            return rule(self, op, operands, values)  # type: ignore[no-any-return]
+            return rule(self, op, operands, values)
         if any(isinstance(operand.value, Pointer) for operand in operands):
             return [_on_pointer(op, operands)]
         if op.elementwise:
@@ -387,7 +381,7 @@ def _select_error(operands: Sequence[Bounded], result: Array) -> Array:
     if condition.error is None:
         return np.broadcast_to(chosen, result.shape)
     apart = _distance(np.asarray(first.value), np.asarray(second.value)) + _error(first) + _error(second)
-    return np.where(condition.error > 0, apart, chosen)
+    return np.asarray(np.where(condition.error > 0, apart, chosen))
 
 
 def _distance(a: Array, b: Array) -> Array:

@@ -18,6 +18,7 @@ from loom_core.isa.codes import ALL_CODE_FORMATS
 from loom_core.isa.commands import SPACE_SRAM, Queue
 from loom_core.isa.encoding import Command, Operand, decode_at, operand_layout
 from loom_core.isa.program import decode_program
+from loom_core.isa.sce import DTYPE_NAMES, SCE_BY_OPCODE
 from loom_core.objfile import LoomObject, SourceEntry
 from loom_core.tools.console import byte_count
 from loom_core.tools.registers import RegisterNames, grouped
@@ -241,6 +242,52 @@ def _program(words: _Words, command: Command, named: _Named) -> _Described:
     return f"{kind} over {words.extent(sizes)}: {', '.join(used)}", None, flops
 
 
+def _indexed_elements(words: _Words, command: Command, named: _Named) -> tuple[str, int | None]:
+    """`64 x 32 elements of 4 bytes at i32 indices, masked`, and their bytes."""
+    element = 1 << command.flag("log2_bytes")
+    sizes = [named[f"size{d}"] for d in range(command.flag("ndim"))]
+    text = words.elements(sizes, f"elements of {byte_count(element)}")
+    text += f" at {command.spec.flag('index').values[command.flag('index')]} indices"
+    return text + (", masked" if command.flag("masked") else ""), _product(sizes, element)
+
+
+def _gather(words: _Words, command: Command, named: _Named) -> _Described:
+    text, moved = _indexed_elements(words, command, named)
+    return f"gather from {words.space(named['src_space'])}: {text}", moved, None
+
+
+def _scatter(words: _Words, command: Command, named: _Named) -> _Described:
+    text, moved = _indexed_elements(words, command, named)
+    verbs = {"scatter": "scatter", "compare_swap": "compare and swap"}
+    verb = verbs.get(command.mnemonic)
+    if verb is None:
+        opcode = named["combine"]
+        verb = f"scatter by {SCE_BY_OPCODE[opcode].mnemonic}" if isinstance(opcode, int) and opcode else "exchange"
+    return f"{verb} to {words.space(named['dst_space'])}: {text}", moved, None
+
+
+def _combine(words: _Words, command: Command, named: _Named) -> _Described:
+    sizes = [named[f"size{d}"] for d in range(command.flag("ndim"))]
+    offset = named["program"]
+    assert isinstance(offset, int)  # the decoder admits no register here
+    program, _ = decode_program(words.subject.programs, offset)
+    used = dict.fromkeys(instruction.mnemonic for instruction in program.instructions)
+    mode = command.spec.flag("mode").values[command.flag("mode")].replace("_", " ")
+    return f"{mode} rows of {words.extent(sizes)}: {', '.join(used)}", None, None
+
+
+def _sort(words: _Words, command: Command, named: _Named) -> _Described:
+    sizes = [named[f"size{d}"] for d in range(command.flag("ndim"))]
+    code = named["dtype"]
+    dtype = DTYPE_NAMES[code] if isinstance(code, int) else "elements"
+    return f"sort rows of {dtype}{', descending' * command.flag('descending')}: {words.elements(sizes)}", None, None
+
+
+def _histogram(words: _Words, command: Command, named: _Named) -> _Described:
+    sizes = [named[f"size{d}"] for d in range(command.flag("ndim"))]
+    return f"histogram of {words.elements(sizes)} into {words.operand(named['bins'])} bins", None, None
+
+
 def _lds(words: _Words, command: Command, named: _Named) -> _Described:
     return f"load a scalar of {words.space(named['space'])} into r{named['rd']}", 1 << command.flag("log2_bytes"), None
 
@@ -276,6 +323,13 @@ _DESCRIPTIONS: Final[dict[str, Callable[[_Words, Command, _Named], _Described]]]
     "accfill": _accfill,
     "accload": _accload,
     "program": _program,
+    "gather": _gather,
+    "scatter": _scatter,
+    "scatter_reduce": _scatter,
+    "compare_swap": _scatter,
+    "combine": _combine,
+    "sort": _sort,
+    "histogram": _histogram,
     "lds": _lds,
     "sts": _sts,
     "jump": _branch,

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -19,30 +18,28 @@ import click
 
 from loom_core.base.diagnostics import Diagnostic, LoomError, render
 from loom_core.base.location import Location
-from loom_core.tools.diagnostics import BadArgument, NeededNameMissing, NotTritonSource, UnreadableFile, UnwritableFile
+from loom_core.tools.assumed import (
+    MAX_ATTEMPTS,
+    Assumptions,
+    assumed_arguments,
+    innermost,
+    parse_assumptions,
+    variations,
+)
+from loom_core.tools.diagnostics import NeededNameMissing, NotTritonSource, UnreadableFile, UnwritableFile
 
 if TYPE_CHECKING:
-    from ltl.jit import JitFunction
-    from ltl.signature import Parameter
+    from ltl.source import Loaded
 
 Status = Literal["lowered", "traced", "refused"]
-
-STATIC_SIZE: Final = 32
-_SIZE: Final = re.compile(r"(^|_)(BLOCK|TILE|SIZE|DIM|HEAD|GROUP|NUM|[BMNKD])", re.IGNORECASE)
-_FLAG: Final = re.compile(r"^(IS|HAS|USE|EVEN|CAUSAL|WITH|ENABLE|ALLOW|DO|NEED|TRANS|STORE|OUTPUT)(_|$)", re.IGNORECASE)
-_INDEX: Final = re.compile(r"ids|idx|index|indices|label|target|offset|lens|table|count|position", re.IGNORECASE)
-_TYPE: Final = re.compile(r"dtype|_type$|^type", re.IGNORECASE)
-_MEMORY: Final = frozenset(
-    "load store make_block_ptr make_tensor_descriptor atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or "
-    "atomic_xchg atomic_xor atomic_load atomic_store".split()
-)
 
 
 @dataclass(frozen=True)
 class KernelReport:
     """One kernel: whether it lowered to an object, only to IR, or not at all; why and where (line and column from 1).
 
-    `assumed` says with which types and constants. `same_program`: whether the migrated text gives the same IR.
+    `assumed` says with which types and constants. `same_program`: whether the migrated text gives the same IR. `notes`
+    are sentences on what was left out or taken from other files.
     """
 
     name: str
@@ -52,6 +49,7 @@ class KernelReport:
     diagnostics: tuple[Diagnostic, ...] = ()
     same_program: bool | None = None
     operations: int = 0
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For --json."""
@@ -62,6 +60,7 @@ class KernelReport:
             "assumed": dict(self.assumed),
             "same_program": self.same_program,
             "operations": self.operations,
+            "notes": list(self.notes),
             "problems": [
                 {
                     "code": d.code,
@@ -73,41 +72,6 @@ class KernelReport:
                 for d in self.diagnostics
             ],
         }
-
-
-@dataclass
-class Assumptions:
-    """What the command line says of arguments: `NAME` or `KERNEL.NAME` to a type ("*fp32", "i32") or a constant."""
-
-    types: dict[str, str] = field(default_factory=dict)
-    constants: dict[str, Any] = field(default_factory=dict)
-
-    def of(self, kernel: str, name: str) -> Any:
-        """What is given for a parameter; None if nothing is."""
-        for table in (self.types, self.constants):
-            for key in (f"{kernel}.{name}", name):
-                if key in table:
-                    return table[key]
-        return None
-
-
-def parse_assumptions(types: Sequence[str], constants: Sequence[str]) -> Assumptions:
-    """`x=*fp32` and `BLOCK=128`. BadArgument for what is neither."""
-    found = Assumptions()
-    for text in types:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise BadArgument(text=text, reason="there is no `name=`", hint='write x="*fp32" or n=i32')
-        found.types[name] = value
-    for text in constants:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise BadArgument(text=text, reason="there is no `name=`", hint="write BLOCK=128")
-        try:
-            found.constants[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            found.constants[name] = value
-    return found
 
 
 def reports(text: str, file: str, migrated: str, given: Assumptions) -> Iterator[KernelReport]:
@@ -122,18 +86,18 @@ def reports(text: str, file: str, migrated: str, given: Assumptions) -> Iterator
     names = kernel_names(tree)
     if not names:
         raise NotTritonSource(Location(file), reason="no function is decorated with jit")
-    namespace, failures = load_kernels(text, file)
-    twin, _ = load_kernels(migrated, f"<LTL of {Path(file).name}>")
+    loaded = load_kernels(text, file)
+    twin = load_kernels(migrated, f"<LTL of {Path(file).name}>", beside=file)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     called = {name for name in names for other in names if other != name and name in _names(functions[other])}
     for name in names:
         if name in called:
             continue
         line = functions[name].lineno
-        if name in failures:
-            yield KernelReport(name, line, "refused", {}, (_failure(file, line, name, failures[name]),))
+        if name in loaded.failures:
+            yield KernelReport(name, line, "refused", {}, (_failure(file, line, name, loaded.failures[name]),))
         else:
-            yield _Candidate(namespace[name], twin.get(name), given, failures).report(line)
+            yield _Candidate(name, loaded, twin, given).report(line)
 
 
 def _names(function: ast.FunctionDef) -> set[str]:
@@ -147,30 +111,41 @@ def _failure(file: str, line: int, name: str, reason: str) -> Diagnostic:
 class _Candidate:
     """One kernel, and what it may be launched with."""
 
-    def __init__(self, found: Any, twin: Any, given: Assumptions, failures: Mapping[str, str]) -> None:
-        self.found = found
-        self.kernel = _innermost(found)
-        self.twin = None if twin is None else _innermost(twin)
+    def __init__(self, name: str, loaded: Loaded, twin: Loaded, given: Assumptions) -> None:
+        kernel = innermost(loaded.namespace[name])
+        assert kernel is not None
+        self.found = loaded.namespace[name]
+        self.kernel = kernel
+        self.twin = innermost(twin.namespace.get(name))
+        self.loaded = loaded
         self.given = given
-        self.failures = failures
 
     def report(self, line: int) -> KernelReport:
         """The report, with the assumptions under which the kernel got furthest."""
         name = self.kernel.traced.name
         arguments, error = self._search()
         shown = {key: value if isinstance(value, str) else repr(value) for key, value in arguments.items()}
+        notes = tuple(self._notes())
         if error is not None:
-            missing = [n for n in self.kernel.traced.rewritten.free_names if n in self.failures]
-            notes = [_failure(self.kernel.traced.source.file, line, n, self.failures[n]) for n in missing]
-            return KernelReport(name, line, "refused", shown, (*error.diagnostics, *notes))
+            failures = self.loaded.failures
+            missing = [n for n in self.kernel.traced.rewritten.free_names if n in failures]
+            added = [_failure(self.kernel.traced.source.file, line, n, failures[n]) for n in missing]
+            return KernelReport(name, line, "refused", shown, (*error.diagnostics, *added), notes=notes)
         function = self.kernel.lower(**arguments)
         operations = sum(1 for _ in function.walk())
         same = self.twin is not None and str(self.twin.lower(**arguments)) == str(function)
         try:
             self.kernel.compile(**arguments)
         except LoomError as problem:
-            return KernelReport(name, line, "traced", shown, problem.diagnostics, same, operations)
-        return KernelReport(name, line, "lowered", shown, (), same, operations)
+            return KernelReport(name, line, "traced", shown, problem.diagnostics, same, operations, notes)
+        return KernelReport(name, line, "lowered", shown, (), same, operations, notes)
+
+    def _notes(self) -> Iterator[str]:
+        for text, reason in self.loaded.left_out.get(self.kernel.traced.name, ()):
+            yield f"without {text}: {reason}"
+        for name in sorted(self.kernel.traced.rewritten.free_names):
+            if name in self.loaded.elsewhere:
+                yield f"{name} is read from {self.loaded.elsewhere[name]}, which is to be migrated too"
 
     def _search(self) -> tuple[dict[str, Any], LoomError | None]:
         """Assumptions under which the kernel traces, or those that get furthest down its text and the error there."""
@@ -179,18 +154,14 @@ class _Candidate:
         free = [p for p in self.kernel.parameters if self.given.of(self.kernel.traced.name, p.name) is None]
         attempts = 0
         while error is not None and error.diagnostics[0].code in _GUESSED_WRONG and attempts < MAX_ATTEMPTS:
-            better = False
-            for parameter in free:
-                for value in _alternatives(parameter, best[parameter.name]):
-                    attempts += 1
-                    tried = {**best, parameter.name: value}
-                    problem = self._trace(tried)
-                    if problem is None or _reached(problem) > _reached(error):
-                        best, error, better = tried, problem, True
-                        break
-                if better or attempts >= MAX_ATTEMPTS:
+            reached = _reached(error)
+            for tried in variations(best, free):
+                attempts += 1
+                problem = self._trace(tried)
+                if problem is None or _reached(problem) > reached:
+                    best, error = tried, problem
                     break
-            if not better:
+            else:
                 break
         return best, error
 
@@ -202,129 +173,16 @@ class _Candidate:
         return None
 
 
-MAX_ATTEMPTS: Final = 80
 _GUESSED_WRONG: Final = frozenset(
-    "LOOM-F007 LOOM-F008 LOOM-F011 LOOM-F015 LOOM-F017 LOOM-F019 LOOM-F101 LOOM-F102 LOOM-F103 LOOM-F104 LOOM-F105 LOOM-F107 LOOM-F110".split()
+    f"LOOM-F{number:03}" for number in (7, 8, 11, 15, 17, 19, 101, 102, 103, 104, 105, 107, 110)
 )
 """Codes of problems that other types or constants may not have."""
-
-
-def _alternatives(parameter: Parameter, value: Any) -> list[Any]:
-    if not parameter.static:
-        return [text for text in ("*fp32", "*i64", "*i32", "i32", "fp32") if text != value]
-    if isinstance(value, bool):
-        return [not value]
-    return [other for other in (16, 64, True, False, None) if other != value] if isinstance(value, int) else []
 
 
 def _reached(error: LoomError) -> tuple[int, int]:
     """How far down the kernel's own text an error is."""
     location = error.location.root()
     return location.line, location.column
-
-
-def _innermost(found: Any) -> JitFunction:
-    from ltl.jit import JitFunction
-    from ltl.tuning import Tuned
-
-    kernel = found.jit_function if isinstance(found, Tuned) else found
-    assert isinstance(kernel, JitFunction)
-    return kernel
-
-
-# ---- what kernels may be launched with -------------------------------------------------------------------------------
-
-
-def assumed_arguments(kernel: JitFunction, found: Any, given: Assumptions) -> dict[str, Any]:
-    """A type or constant for each parameter."""
-    configured = _first_configuration(found)
-    pointers = pointer_parameters(kernel.traced.source.tree)
-    arguments: dict[str, Any] = {}
-    for parameter in kernel.parameters:
-        stated = given.of(kernel.traced.name, parameter.name)
-        if stated is not None:
-            arguments[parameter.name] = stated
-        elif parameter.name in configured:
-            arguments[parameter.name] = configured[parameter.name]
-        elif not parameter.required:
-            arguments[parameter.name] = parameter.default
-        elif parameter.static:
-            arguments[parameter.name] = _assumed_constant(parameter)
-        else:
-            pointer = "*i64" if _INDEX.search(parameter.name) else "*fp32"
-            arguments[parameter.name] = pointer if parameter.name in pointers else "i32"
-    return arguments
-
-
-def _first_configuration(found: Any) -> dict[str, Any]:
-    from ltl.tuning import Autotuned, Tuned
-
-    constants: dict[str, Any] = {}
-    while isinstance(found, Tuned):
-        if isinstance(found, Autotuned):
-            constants |= found.configs[0].kwargs
-        found = found.kernel
-    return constants
-
-
-def _assumed_constant(parameter: Parameter) -> Any:
-    import ltl
-
-    name = parameter.name
-    if _FLAG.search(name):
-        return False
-    if _TYPE.search(name):
-        return ltl.float32
-    return STATIC_SIZE if _SIZE.search(name) else 1
-
-
-def pointer_parameters(function: ast.FunctionDef) -> set[str]:
-    """The parameters that are used as pointers, as far as the text shows: what loads and stores add offsets to.
-
-    `a = x + offsets; load(a + i)` makes x one: names that lead to a pointer through assignments count, and of several
-    in one sum, those that are called like one, or else the first.
-    """
-    parameters = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
-    assigned: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(function):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                if isinstance(target, ast.Name):
-                    assigned.setdefault(target.id, []).append(node.value)
-    found: set[str] = set()
-    seen: set[str] = set()
-    pending = [node.args[0] for node in ast.walk(function) if _is_access(node) and node.args]  # type: ignore[attr-defined]
-    while pending:
-        names = _addends(pending.pop())
-        direct = [name for name in names if name in parameters and name not in assigned]
-        chosen = [name for name in direct if "ptr" in name.lower()] or direct[:1]
-        found.update(chosen)
-        for name in names:
-            if name in assigned and name not in seen and (not chosen or "ptr" in name.lower()):
-                seen.add(name)
-                pending += assigned[name]
-                if name in parameters:
-                    found.add(name)
-    return found | {name for name in parameters if name.lower().endswith(("_ptr", "ptr", "_ptrs"))}
-
-
-def _is_access(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    target = node.func
-    return (target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")) in _MEMORY
-
-
-def _addends(node: ast.expr) -> list[str]:
-    """The names that an expression adds up, outermost sum only."""
-    if isinstance(node, ast.Name):
-        return [node.id]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        return _addends(node.left) + (_addends(node.right) if isinstance(node.op, ast.Add) else [])
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-        return _addends(node.args[0])
-    return []
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
@@ -376,6 +234,8 @@ def _show(found: Sequence[KernelReport], left: Sequence[Any], text: str | None) 
         assumed = ", ".join(f"{name}={value}" for name, value in report.assumed.items())
         same = "" if report.same_program is not False else "; THE MIGRATED TEXT GIVES ANOTHER PROGRAM"
         click.echo(f"{report.status:8} {report.name.ljust(width)}  ({assumed}){same}")
+        for note in report.notes:
+            click.echo(f"         {note}")
         for diagnostic in report.diagnostics:
             click.echo(render(diagnostic))
     counts = {status: sum(report.status == status for report in found) for status in ("lowered", "traced", "refused")}

@@ -137,6 +137,16 @@ class Memory:
         storage = self._groups[argument.alias_group]
         return storage[storage.size - argument.before.size :]
 
+    def argument(self, argument: TensorArgument | ScalarArgument) -> Any:
+        """What the launch gets for an argument."""
+        if isinstance(argument, ScalarArgument):
+            return argument.value
+        if argument.block_shape is None:
+            return self.array(argument)
+        from ltl.host_descriptor import TensorDescriptor
+
+        return TensorDescriptor(self.array(argument), argument.shape, argument.strides, argument.block_shape)
+
     def array(self, argument: TensorArgument) -> Array:
         """The argument as an array that shares the storage."""
         itemsize = argument.dtype.itemsize

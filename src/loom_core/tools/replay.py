@@ -17,7 +17,8 @@ from loom_core.base.knobs import knobs
 from loom_core.base.location import Location
 from loom_core.tools.comparison import Comparison, compare_launch
 from loom_core.tools.diagnostics import BadRecording, NoRecordings
-from loom_core.tools.recording import Memory, Recording, ScalarArgument, TensorArgument, read_recording
+from loom_core.tools.error_bounds import bounds_of_launch
+from loom_core.tools.recording import Memory, Recording, read_recording
 
 Verdict = Literal["passed", "failed", "refused"]
 
@@ -68,7 +69,7 @@ def replay(folder: Path, *, interpret: bool = False) -> Result:
         result = _stopped(folder, "failed", error)
     except LoomError as error:
         result = _stopped(folder, "refused", error)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         # A defect in one replay must not hide the others; it counts as a failure and is shown whole.
         details = f"{type(error).__name__}: {error}"
         result = Result(folder, "failed", f"internal error: {details}", InternalError.code, details)
@@ -93,28 +94,10 @@ def _run(recording: Recording, interpret: bool) -> Result:
         raise BadRecording(where, reason=f"kernel.py has no function {recording.name}")
     _add_known_helpers(kernel, namespace)
     memory = Memory(recording)
-    arguments = [_argument(memory, argument) for argument in recording.arguments]
     with knobs.override(interpret=interpret):
-        kernel[recording.grid](*arguments)
-    comparison = compare_launch(recording, memory, lambda: _bounds(recording, kernel, arguments))
+        kernel[recording.grid](*(memory.argument(argument) for argument in recording.arguments))
+    comparison = compare_launch(recording, memory, lambda: bounds_of_launch(recording, kernel))
     return _judged(recording, comparison)
-
-
-def _argument(memory: Memory, argument: TensorArgument | ScalarArgument) -> Any:
-    if isinstance(argument, ScalarArgument):
-        return argument.value
-    if argument.block_shape is None:
-        return memory.array(argument)
-    from ltl.host_descriptor import TensorDescriptor
-
-    return TensorDescriptor(memory.array(argument), argument.shape, argument.strides, argument.block_shape)
-
-
-def _bounds(recording: Recording, kernel: Any, arguments: Sequence[Any]) -> Any:
-    """The errors that the recorded launch may have made, from a second run on the recorded arguments."""
-    from loom_core.tools.error_bounds import bounds_of_launch
-
-    return bounds_of_launch(recording, kernel, arguments)
 
 
 def _judged(recording: Recording, comparison: Comparison) -> Result:

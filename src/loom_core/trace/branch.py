@@ -120,7 +120,6 @@ class Branch:
                 value.suggest_name(name)
         return after
 
-
     def _build_selects(self, joined: list[Any]) -> tuple[Any, ...]:
         """Run both branches and select, in code that is applied element by element."""
         for block in self.blocks:
@@ -136,9 +135,7 @@ class Branch:
                 after.append(item)
                 continue
             pairs = zip(item.values(0), item.values(1), strict=True)
-            after.append(
-                item.after(create(Select, self.condition, a, b, location=self.location) for a, b in pairs)
-            )
+            after.append(item.after(create(Select, self.condition, a, b, location=self.location) for a, b in pairs))
         return tuple(after)
 
 

@@ -209,5 +209,3 @@ def too_many_iterations(trace: Trace) -> UnsupportedControl:
     """A loop that does not seem to end while tracing."""
     what = f"a loop of more than {UNROLL_LIMIT} iterations while compiling"
     return UnsupportedControl(trace.location(), what=what, hint="use range(...) for a loop that runs at run time")
-
-

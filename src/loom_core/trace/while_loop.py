@@ -194,5 +194,3 @@ class RuntimeWhile:
             else:
                 after.append(fill(structure, remaining))
         return tuple(after)
-
-

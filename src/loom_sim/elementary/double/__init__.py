@@ -9,7 +9,18 @@ from typing import Any
 
 from loom_sim.bits import canonical64
 from loom_sim.elementary import Ordinary
-from loom_sim.elementary.double import arithmetic, remainder
+from loom_sim.elementary.double import (
+    arithmetic,
+    error_function,
+    exponential,
+    gamma,
+    hyperbolic,
+    inverse_trigonometric,
+    logarithm,
+    power,
+    remainder,
+    trigonometric,
+)
 
 FUNCTIONS_F64: dict[str, Callable[..., Any]] = {
     "mov": canonical64,
@@ -41,9 +52,43 @@ FUNCTIONS_F64: dict[str, Callable[..., Any]] = {
     "ldexp": arithmetic.load_exponent,
     "frexp_fraction": arithmetic.fraction,
     "frexp_exponent": arithmetic.exponent_of,
+    "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expm1": exponential.expm1,
+    "log": logarithm.log,
+    "log2": logarithm.log2,
+    "log10": logarithm.log10,
+    "log1p": logarithm.log1p,
+    "sigmoid": exponential.sigmoid,
+    "softplus": logarithm.softplus,
+    "tanh": exponential.tanh,
+    "sinh": hyperbolic.sinh,
+    "cosh": hyperbolic.cosh,
+    "asinh": hyperbolic.asinh,
+    "acosh": hyperbolic.acosh,
+    "atanh": hyperbolic.atanh,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "tan": trigonometric.tan,
+    "asin": inverse_trigonometric.asin,
+    "acos": inverse_trigonometric.acos,
+    "atan": inverse_trigonometric.atan,
+    "atan2": inverse_trigonometric.atan2,
+    "erf": error_function.erf,
+    "erfc": error_function.erfc,
+    "erfinv": error_function.erfinv,
+    "gelu": error_function.gelu,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
+    "cbrt": power.cbrt,
+    "pow": power.power,
+    "hypot": power.hypot,
 }
 
 ORDINARY_F64: dict[str, Ordinary] = {
+    "sin": Ordinary(trigonometric.sin_ordinary, trigonometric.trigonometric_is_ordinary),
+    "cos": Ordinary(trigonometric.cos_ordinary, trigonometric.trigonometric_is_ordinary),
+    "tan": Ordinary(trigonometric.tan_ordinary, trigonometric.trigonometric_is_ordinary),
     "fmod": Ordinary(remainder.fmod_ordinary, remainder.remainder_is_ordinary),
     "remainder": Ordinary(remainder.remainder_ordinary, remainder.remainder_is_ordinary),
 }

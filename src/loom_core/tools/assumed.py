@@ -1,0 +1,190 @@
+"""What a Triton kernel may be launched with, where its source file does not say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from loom_core.tools.diagnostics import BadArgument
+
+if TYPE_CHECKING:
+    from ltl.jit import JitFunction
+    from ltl.signature import Parameter
+
+STATIC_SIZE: Final = 32
+_SIZE: Final = re.compile(r"(^|_)(BLOCK|TILE|SIZE|DIM|HEAD|GROUP|NUM|[BMNKD])", re.IGNORECASE)
+_FLAG: Final = re.compile(r"^(IS|HAS|USE|EVEN|CAUSAL|WITH|ENABLE|ALLOW|DO|NEED|TRANS|STORE|OUTPUT)(_|$)", re.IGNORECASE)
+_INDEX: Final = re.compile(r"ids|idx|index|indices|label|target|offset|lens|table|count|position", re.IGNORECASE)
+_TYPE: Final = re.compile(r"dtype|_type$|^type", re.IGNORECASE)
+MAX_ATTEMPTS: Final = 80
+_MEMORY: Final = frozenset(
+    {"load", "store", "make_block_ptr", "make_tensor_descriptor", "atomic_load", "atomic_store", "atomic_cas"}
+    | {f"atomic_{kind}" for kind in ("add", "and", "max", "min", "or", "xchg", "xor")}
+)
+
+
+@dataclass
+class Assumptions:
+    """What the command line says of arguments: `NAME` or `KERNEL.NAME` to a type ("*fp32", "i32") or a constant."""
+
+    types: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, kernel: str, name: str) -> Any:
+        """What is given for a parameter; None if nothing is."""
+        for table in (self.types, self.constants):
+            for key in (f"{kernel}.{name}", name):
+                if key in table:
+                    return table[key]
+        return None
+
+
+def parse_assumptions(types: Sequence[str], constants: Sequence[str]) -> Assumptions:
+    """`x=*fp32` and `BLOCK=128`. BadArgument for what is neither."""
+    found = Assumptions()
+    for text in types:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise BadArgument(text=text, reason="there is no `name=`", hint='write x="*fp32" or n=i32')
+        found.types[name] = value
+    for text in constants:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise BadArgument(text=text, reason="there is no `name=`", hint="write BLOCK=128")
+        try:
+            found.constants[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found.constants[name] = value
+    return found
+
+
+def assumed_arguments(kernel: JitFunction, found: Any, given: Assumptions) -> dict[str, Any]:
+    """A type or constant for each parameter."""
+    configured = _first_configuration(found)
+    pointers = pointer_parameters(kernel)
+    arguments: dict[str, Any] = {}
+    for parameter in kernel.parameters:
+        stated = given.of(kernel.traced.name, parameter.name)
+        if stated is not None:
+            arguments[parameter.name] = stated
+        elif parameter.name in configured:
+            arguments[parameter.name] = configured[parameter.name]
+        elif not parameter.required:
+            arguments[parameter.name] = parameter.default
+        elif parameter.static:
+            arguments[parameter.name] = _assumed_constant(parameter)
+        else:
+            pointer = "*i64" if _INDEX.search(parameter.name) else "*fp32"
+            arguments[parameter.name] = pointer if parameter.name in pointers else "i32"
+    return arguments
+
+
+def _first_configuration(found: Any) -> dict[str, Any]:
+    from ltl.tuning import Autotuned, Tuned
+
+    constants: dict[str, Any] = {}
+    while isinstance(found, Tuned):
+        if isinstance(found, Autotuned):
+            constants |= found.configs[0].kwargs
+        found = found.kernel
+    return constants
+
+
+def _assumed_constant(parameter: Parameter) -> Any:
+    import ltl
+
+    name = parameter.name
+    if _FLAG.search(name):
+        return False
+    if _TYPE.search(name):
+        return ltl.float32
+    return STATIC_SIZE if _SIZE.search(name) else 1
+
+
+def pointer_parameters(kernel: JitFunction, callers: frozenset[JitFunction] = frozenset()) -> set[str]:
+    """The parameters that are used as pointers, as far as the text shows: what loads and stores add offsets to.
+
+    `a = x + offsets; load(a + i)` makes x one: names that lead to a pointer through assignments count, and of several
+    in one sum, those that are called like one, or else the first. So does what is given to other kernels as a pointer,
+    and what is asked for the dtype it points to.
+    """
+    function = kernel.traced.source.tree
+    parameters = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    assigned: dict[str, list[ast.expr]] = {}
+    pending: list[ast.expr] = []
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    assigned.setdefault(target.id, []).append(node.value)
+        elif isinstance(node, ast.Attribute) and node.attr == "element_ty" and isinstance(node.value, ast.Attribute):
+            pending.append(node.value.value)
+        elif isinstance(node, ast.Call):
+            pending += _pointer_arguments(node, kernel, callers | {kernel})
+    found: set[str] = set()
+    seen: set[str] = set()
+    while pending:
+        names = _addends(pending.pop())
+        direct = [name for name in names if name in parameters and name not in assigned]
+        chosen = [name for name in direct if "ptr" in name.lower()] or direct[:1]
+        found.update(chosen)
+        for name in names:
+            if name in assigned and name not in seen and (not chosen or "ptr" in name.lower()):
+                seen.add(name)
+                pending += assigned[name]
+                if name in parameters:
+                    found.add(name)
+    return found | {name for name in parameters if name.lower().endswith(("_ptr", "ptr", "_ptrs"))}
+
+
+def _pointer_arguments(call: ast.Call, kernel: JitFunction, callers: frozenset[JitFunction]) -> Iterator[ast.expr]:
+    """The arguments of a call that are used as pointers: of an access, or of another kernel's parameters."""
+    target = call.func
+    if (target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")) in _MEMORY:
+        yield from call.args[:1]
+    elif isinstance(target, ast.Name):
+        callee = innermost(kernel.function.__globals__.get(target.id))
+        if callee is None or callee in callers:
+            return
+        pointers = pointer_parameters(callee, callers)
+        yield from (v for p, v in zip(callee.parameters, call.args, strict=False) if p.name in pointers)
+        yield from (keyword.value for keyword in call.keywords if keyword.arg in pointers)
+
+
+def innermost(found: Any) -> JitFunction | None:
+    """The kernel inside autotuners and heuristics; None for what is no kernel."""
+    from ltl.jit import JitFunction
+    from ltl.tuning import Tuned
+
+    kernel = found.jit_function if isinstance(found, Tuned) else found
+    return kernel if isinstance(kernel, JitFunction) else None
+
+
+def _addends(node: ast.expr) -> list[str]:
+    """The names that an expression adds up, outermost sum only."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return _addends(node.left) + (_addends(node.right) if isinstance(node.op, ast.Add) else [])
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        return _addends(node.args[0])
+    return []
+
+
+def variations(arguments: Mapping[str, Any], parameters: Sequence[Parameter]) -> Iterator[dict[str, Any]]:
+    """The arguments with one of them otherwise."""
+    for parameter in parameters:
+        for value in _alternatives(parameter, arguments[parameter.name]):
+            yield {**arguments, parameter.name: value}
+
+
+def _alternatives(parameter: Parameter, value: Any) -> list[Any]:
+    if not parameter.static:
+        return [text for text in ("*fp32", "*i64", "*i32", "i32", "fp32") if text != value]
+    if isinstance(value, bool):
+        return [not value]
+    return [other for other in (16, 64, True, False, None) if other != value] if isinstance(value, int) else []

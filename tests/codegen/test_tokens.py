@@ -48,23 +48,6 @@ def test_no_token_is_signalled_in_vain() -> None:
     assert {item.signal for item in items if item.signal} == waited
 
 
-def test_a_window_that_is_taken_twice_in_an_iteration() -> None:
-    """The first program waits for the store of the previous iteration, the second for that of its own."""
-    k = Sketch(grid=(3, 1, 1))
-    tile = k.load((8,))
-    first, total = k.add(tile, tile), k.op(reduction.Reduce, tile, kind="sum", axis=0)
-    k.store(first)
-    second = k.mul(tile, k.splat(total, (8,)))
-    largest = k.splat(k.op(reduction.Reduce, second, kind="max", axis=0), (8,))
-    k.store(k.add(k.mul(second, largest), tile))
-    obj = compiled(k.finished(), prefetch="none")
-    before, after, _ = commands(obj, "program")
-    store = commands(obj, "copy")[1]
-    assert store.operands[1] in before.operands and store.operands[1] in after.operands, "one address"
-    assert [store.signal in {wait.token for wait in program.waits} for program in (before, after)] == [True, True]
-    assert not faults(k.finished(), k.launch(), prefetch="none")
-
-
 def straight(count: int) -> Sketch:
     k = Sketch(grid=(2, 1, 1))
     first = k.load((8,))

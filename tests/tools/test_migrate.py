@@ -253,36 +253,3 @@ def kernel(x, BLOCK: tl.constexpr, EVEN: tl.constexpr):
 def counted(x):
     tl.store(x, 1)
 """
-
-
-def test_files_of_the_package_are_read_for_what_kernels_need(tmp_path: Path) -> None:
-    """Whether they can be imported or not; decorators of others are passed over."""
-    package = tmp_path / "package"
-    (package / "kernels").mkdir(parents=True)
-    (package / "__init__.py").write_text("from .math import twice\nraise RuntimeError('not run')\n")
-    (package / "math.py").write_text(
-        "import triton\nimport torch_of_others\nfrom .numbers_ import TWO\n\n"
-        "@triton.jit\ndef twice(x):\n    return x * TWO\n"
-    )
-    (package / "numbers_.py").write_text("import triton.language as tl\nTWO = tl.constexpr(2)\n")
-    (package / "kernels" / "__init__.py").write_text("")
-    (package / "kernels" / "tuning.py").write_text(
-        "import torch_of_others\nOPTIONS = torch_of_others.options\ndef cached(function):\n    return None\n"
-    )
-    path = package / "kernels" / "scale.py"
-    path.write_text(PACKAGED)
-    done = loomc("migrate-triton", path, "--json")
-    assert done.exit_code == 0, done.output
-    kernel, counted = json.loads(done.output)["kernels"]
-    assert kernel["status"] == counted["status"] == "lowered" and kernel["same_program"] and counted["same_program"]
-    assert kernel["assumed"] == {"x": "*fp32", "BLOCK": "32", "EVEN": "1"}
-    assert kernel["notes"] == [
-        "without @cached(tl): NameError: name 'OPTIONS' is not defined",
-        "without @triton.heuristics({'EVEN': lambda args: False}): NameError: name 'OPTIONS' is not defined",
-        "without @triton.autotune(configs=[triton.Config({'BLOCK': 8})], key=[], **OPTIONS): NameError: "
-        "name 'OPTIONS' is not defined",
-        f"twice is read from {package / 'math.py'}, which is to be migrated too",
-    ]
-    assert counted["notes"] == ["without @cached: it makes something else of the kernel"]
-    text = loomc("migrate-triton", path).output
-    assert "\n         twice is read from" in text

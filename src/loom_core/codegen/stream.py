@@ -131,6 +131,9 @@ class ProgramBuilder:
             return
         if isinstance(op, ew.Bitcast) and op.operand.type.dtype.is_float:
             sources = [self._canonical(op.operand.type.dtype.name, sources[0])]
+        if isinstance(op, special.RoundMantissa):
+            zero = (0,) * len(self.space)
+            sources.append(self._stream(_Stream(StreamSpec("scalar", "i32"), op.bits, zero)))
         self._results[result] = self.register()
         self.instructions.append(_instr(mnemonic, self._results[result], sources))
 

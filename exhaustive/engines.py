@@ -28,11 +28,12 @@ def run_element(op: SceOp, arguments: Sequence[Array]) -> Array:
     return result
 
 
-def run_rows(op: SceOp, rows: Array) -> Array:
+def run_rows(op: SceOp, rows: Array, reverse: bool = False) -> Array:
     """The engine of a reduction, a place of extremes or a scan on the rows of a matrix, at most 4096 elements each."""
     matrix = np.ascontiguousarray(rows)
     result = np.zeros(matrix.shape if op.is_scan else matrix.shape[0], by_name(op.result).numpy)
-    CALL(element_address(op))(result.ctypes.data, matrix.ctypes.data, 0, matrix.shape[1], matrix.shape[0])
+    row = -matrix.shape[1] if reverse else matrix.shape[1]
+    CALL(element_address(op))(result.ctypes.data, matrix.ctypes.data, 0, row, matrix.shape[0])
     return result
 
 

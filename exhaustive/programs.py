@@ -141,7 +141,7 @@ _FOLD_ELEMENTS: Final = 4 * 4096
 
 
 def row_program_faults(op: SceOp, seed: int = 0) -> list[str]:
-    """The same for what works on rows (reductions, scans, places of extremes): rows of one element to more than a block,
+    """The same for what works on rows (reductions, scans, places of extremes): rows of one to many elements,
     strided, half of them without NaN or inf."""
     rng = np.random.default_rng(seed)
     (name,), result = op.operands, result_type(op)

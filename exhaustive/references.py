@@ -101,7 +101,8 @@ def _add_errors(found: Measured, op: SceOp, arguments: Sequence[Array], got: Arr
     wide = SCE_OPS.get(f"{op.function}.f64")
     if wide is None or op.function not in ACCURACY_F32:
         return
-    exact = run_element(wide, [argument.astype(np.float64) for argument in arguments])
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        exact = run_element(wide, [argument.astype(np.float64) for argument in arguments])
     if op.function in _ABSOLUTE:
         with np.errstate(invalid="ignore"):  # inf - inf
             near = np.abs(got.astype(np.float64) - exact) <= _ABSOLUTE[op.function]

@@ -51,7 +51,7 @@ def digest(op: SceOp) -> str:
 
 def digests_of(target: str, ops: Sequence[SceOp]) -> dict[str, str]:
     """Digest by mnemonic, from a process of its own. Raises RuntimeError with what it said if it failed."""
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    paths = os.pathsep.join(filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_CPU")}
     result = subprocess.run(
         [sys.executable, "-m", "exhaustive.targets"],

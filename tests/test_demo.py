@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST_ENGINES = 16
+MOST_ENGINES = 15
 
 
 def _demo(cache: Path) -> str:

@@ -316,59 +316,6 @@ def copysign64(typing_context: Any, magnitude: Any, sign: Any) -> Any:
 
 
 @_intrinsic
-def f32_to_i32_sat(typing_context: Any, x: Any) -> Any:
-    """f32 -> i32: truncated toward zero, saturating; NaN gives 0."""
-    return types.int32(types.float32), _llvm_call("llvm.fptosi.sat.i32.f32", _I32, [_F32])
-
-
-@_intrinsic
-def f32_to_i64_sat(typing_context: Any, x: Any) -> Any:
-    """f32 -> i64: truncated toward zero, saturating; NaN gives 0."""
-    return types.int64(types.float32), _llvm_call("llvm.fptosi.sat.i64.f32", _I64, [_F32])
-
-
-@_intrinsic
-def f32_to_u32_sat(typing_context: Any, x: Any) -> Any:
-    """f32 -> u32: truncated toward zero, saturating; NaN and negative values give 0."""
-    return types.uint32(types.float32), _llvm_call("llvm.fptoui.sat.i32.f32", _I32, [_F32])
-
-
-@_intrinsic
-def f32_to_u64_sat(typing_context: Any, x: Any) -> Any:
-    """f32 -> u64: truncated toward zero, saturating; NaN and negative values give 0."""
-    return types.uint64(types.float32), _llvm_call("llvm.fptoui.sat.i64.f32", _I64, [_F32])
-
-
-def _small_saturating(name: str, bits: int) -> _Codegen:
-    """Code generator of a saturating float32 conversion to an integer narrower than 32 bits."""
-    return _llvm_call(name, ir.IntType(bits), [_F32])
-
-
-@_intrinsic
-def f32_to_i16_sat(typing_context: Any, x: Any) -> Any:
-    """f32 -> i16: truncated toward zero, saturating; NaN gives 0."""
-    return types.int16(types.float32), _small_saturating("llvm.fptosi.sat.i16.f32", 16)
-
-
-@_intrinsic
-def f32_to_u16_sat(typing_context: Any, x: Any) -> Any:
-    """f32 -> u16: truncated toward zero, saturating; NaN and negative values give 0."""
-    return types.uint16(types.float32), _small_saturating("llvm.fptoui.sat.i16.f32", 16)
-
-
-@_intrinsic
-def f32_to_i8_sat(typing_context: Any, x: Any) -> Any:
-    """f32 -> i8: truncated toward zero, saturating; NaN gives 0."""
-    return types.int8(types.float32), _small_saturating("llvm.fptosi.sat.i8.f32", 8)
-
-
-@_intrinsic
-def f32_to_u8_sat(typing_context: Any, x: Any) -> Any:
-    """f32 -> u8: truncated toward zero, saturating; NaN and negative values give 0."""
-    return types.uint8(types.float32), _small_saturating("llvm.fptoui.sat.i8.f32", 8)
-
-
-@_intrinsic
 def i32_to_f32(typing_context: Any, x: Any) -> Any:
     """i32 -> f32: rounded to nearest even."""
 
@@ -376,16 +323,6 @@ def i32_to_f32(typing_context: Any, x: Any) -> Any:
         return builder.sitofp(values[0], _F32)
 
     return types.float32(types.int32), generate
-
-
-@_intrinsic
-def i64_to_f32(typing_context: Any, x: Any) -> Any:
-    """i64 -> f32: rounded once to nearest even (not through float64)."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
-        return builder.sitofp(values[0], _F32)
-
-    return types.float32(types.int64), generate
 
 
 @scalar

@@ -67,7 +67,7 @@ class JitFunction:
 
     # -- in kernels ----------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Called from a kernel: inlined there. From elsewhere it is an error: kernels are launched with a grid."""
         trace = active()
         if trace is not None:
@@ -221,7 +221,7 @@ class JitFunction:
         _, arguments = self._read(args, kwargs)
         return split_leaves(self.parameters, arguments)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Function:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Function:
         """The Tile IR of the kernel for such arguments, as traced."""
         try:
             return self.variant(self.specs(args, kwargs)).function
@@ -230,6 +230,7 @@ class JitFunction:
 
     def compile(
         self,
+        /,
         *args: Any,
         grid: Any = None,
         machine: MachineConfig | None = None,
@@ -242,7 +243,7 @@ class JitFunction:
         except LoomError as error:
             raise without_internal_frames(error) from None
 
-    def trace(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+    def trace(self, /, *args: Any, grid: Any, **kwargs: Any) -> Any:
         """Run the kernel under the cycle model of its machine; gives the simulator's trace."""
         from ltl import launch
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from ltl.jit import JitFunction
@@ -101,8 +101,9 @@ def _define(statement: ast.stmt, file: str, loaded: Loaded) -> None:
     """Run a statement. A kernel is made without the decorators that fail, or without all but `jit`."""
     if not isinstance(statement, ast.FunctionDef) or not any(map(is_jit, statement.decorator_list)):
         return _run(statement, file, loaded)
-    failing = [d for d in statement.decorator_list if _value_of(d, loaded) is None]
     others = [d for d in statement.decorator_list if not is_jit(d)]
+    reasons = {d: _problem(d, loaded) for d in others}
+    failing = [d for d in others if reasons[d]]
     problem: Exception | None = None
     for left_out in ([], failing, others):
         made = copy(statement)
@@ -114,18 +115,20 @@ def _define(statement: ast.stmt, file: str, loaded: Loaded) -> None:
             continue
         if isinstance(loaded.namespace[statement.name], (JitFunction, Tuned)):
             reason = "it makes something else of the kernel" if problem is None else _text(problem)
-            loaded.left_out[statement.name] = [(f"@{ast.unparse(d)}", reason) for d in left_out]
+            loaded.left_out[statement.name] = [(f"@{ast.unparse(d)}", reasons[d] or reason) for d in left_out]
             return None
     assert problem is not None, "jit makes a kernel, or fails"
     raise problem
 
 
-def _value_of(expression: ast.expr, loaded: Loaded) -> Any:
-    """What an expression gives; None if it fails."""
+def _problem(decorator: ast.expr, loaded: Loaded) -> str:
+    """Why a decorator cannot be made; empty if it can."""
     try:
-        return eval(compile(ast.Expression(expression), "<decorator>", "eval", dont_inherit=True), loaded.namespace)
-    except Exception:  # noqa: BLE001
-        return None
+        code = compile(ast.Expression(decorator), "<decorator>", "eval", dont_inherit=True)
+        made = eval(code, loaded.namespace)  # the user's own source, as above
+    except Exception as error:  # noqa: BLE001
+        return _text(error)
+    return "" if callable(made) else f"it is {made!r}"
 
 
 def _after_neighbours(statement: ast.stmt, file: str, loaded: Loaded, reading: frozenset[str]) -> ast.stmt | None:
@@ -141,13 +144,32 @@ def _after_neighbours(statement: ast.stmt, file: str, loaded: Loaded, reading: f
         return statement
     missing = []
     for alias in statement.names:
-        if alias.name not in found.namespace:
+        inner = _inner_module(path, alias.name, reading)
+        if alias.name in found.namespace:
+            value, source = found.namespace[alias.name], found.elsewhere.get(alias.name, str(path))
+        elif inner is not None:
+            value, source = inner, str(inner.__file__)
+        else:
             missing.append(alias)
             continue
-        loaded.namespace[bound_name(alias)] = found.namespace[alias.name]
-        loaded.elsewhere[bound_name(alias)] = found.elsewhere.get(alias.name, str(path))
+        loaded.namespace[bound_name(alias)] = value
+        loaded.elsewhere[bound_name(alias)] = source
     rest = ast.ImportFrom(statement.module, missing, statement.level)
     return ast.copy_location(rest, statement) if missing else None
+
+
+def _inner_module(package: Path, name: str, reading: frozenset[str]) -> ModuleType | None:
+    """The kernels of a module inside a package, as a module."""
+    path = package.parent / f"{name}.py"
+    if package.name != "__init__.py" or not path.is_file() or str(path) in reading:
+        return None
+    try:
+        found = load_kernels(path.read_text(encoding="utf-8"), str(path), reading=reading)
+    except (OSError, UnicodeDecodeError, SyntaxError):
+        return None
+    made = ModuleType(name)
+    vars(made).update(found.namespace)
+    return made
 
 
 def _neighbour(statement: ast.ImportFrom, file: Path) -> Path | None:

@@ -21,9 +21,8 @@ from loom_core.trace.hooks import Hooks
 from loom_core.trace.names import Watch, outside_namespace
 from loom_core.trace.rewrite import HOOKS, Rewritten, rewrite
 from loom_core.trace.source import FunctionSource
-from loom_core.trace.values import has_traced, map_leaves
-from ltl.constant import constexpr
-from ltl.errors import WrongValue
+from loom_core.trace.values import map_leaves
+from ltl import semantic
 from ltl.frontend import FRONTEND
 from ltl.tensor import tensor
 
@@ -70,24 +69,10 @@ class Traceable:
         bound.apply_defaults()
         for key, value in bound.arguments.items():
             static = constexpr_annotation(self.signature.parameters[key].annotation)
-            bound.arguments[key] = self._argument(trace, key, value, static)
+            value = semantic.unwrap(value)
+            # As in Triton, a function that a kernel calls takes run-time values there too.
+            bound.arguments[key] = map_leaves(known_value, value) if static else value
         return bound
-
-    def _argument(self, trace: Trace, name: str, value: Any, static: bool) -> Any:
-        if isinstance(value, constexpr):
-            value = value.value
-        if not static:
-            return value
-        value = map_leaves(known_value, value)
-        if has_traced(value):
-            raise WrongValue(
-                trace.location(),
-                function=self.name,
-                argument=name,
-                given=f"a run-time value ({value})",
-                expected="known when the kernel is compiled: it is declared constexpr",
-            )
-        return value
 
 
 def known_value(value: Any) -> Any:

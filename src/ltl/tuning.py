@@ -89,7 +89,7 @@ class Tuned:
 
         return launch
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """In a kernel: the plain function."""
         if active() is None:
             return self.jit_function(*args, **kwargs)

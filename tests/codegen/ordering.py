@@ -28,7 +28,7 @@ import loom_sim
 from loom_core.isa.commands import QUEUE_COUNT, SPACE_SRAM, OperandSpec, Queue
 from loom_core.isa.encoding import Command, Label, Operand, Reg, Wait, command, decode_at, encode, operand_layout
 from loom_core.isa.machine import acc_shape, panel_bytes
-from loom_core.isa.program import ProgramInfo, SceProgram, verified_program
+from loom_core.isa.program import ProgramInfo, SceProgram, decode_program, verified_program
 from loom_core.isa.sce import DTYPE_LOG2_BYTES
 from loom_core.objfile import AbiArg, LoomObject
 
@@ -36,6 +36,7 @@ Binding = tuple[int, int, int]
 PLAIN, ACCUMULATOR, PANEL = "plain", "accumulator", "panel"
 LAYOUTS: Final = {PLAIN: 1, ACCUMULATOR: 2, PANEL: 3}
 _NEVER: Final = (1 << 32) - 1
+_UNBOUNDED: Final = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,76 @@ def _matrix_ranges(obj: LoomObject, command: Command, operands: Sequence[int]) -
     assert command.mnemonic == "accload", f"the model does not know what {command.mnemonic} touches"
     acc, source, m, n, *strides = operands
     return [_accumulator(obj, acc, m, n, True), *_box(SPACE_SRAM, source, (m, n), strides, 4, False)]
+
+
+def _anywhere(space: int, write: bool) -> Range:
+    """Somewhere in a buffer: which bytes an index tile says is not looked up."""
+    return Range(space, -_UNBOUNDED, _UNBOUNDED, write)
+
+
+def _indexed_ranges(command: Command, operands: Sequence[int]) -> list[Range]:
+    """Gather, scatter and their kin: the tiles in SRAM by their strides; memory as a whole."""
+    named = dict(zip((slot.name for slot in _layout(command)), operands, strict=True))
+    dims = range(command.flag("ndim"))
+    sizes = [named[f"size{d}"] for d in dims]
+    width = 1 << command.flag("log2_bytes")
+
+    def tile(offset: str, column: str, bytes_: int, write: bool) -> list[Range]:
+        return _box(SPACE_SRAM, named[offset], sizes, [named[f"{column}{d}"] for d in dims], bytes_, write)
+
+    found = tile("index_off", "index_stride", 8 if command.flag("index") else 4, False)
+    if command.flag("masked"):
+        found += tile("mask_off", "mask_stride", 1, False)
+    if command.mnemonic == "gather":
+        space = named["src_space"]
+        # Within SRAM the bytes beside the index are enough to tell the tile.
+        source = tile("src_off", "stride", width, False) if space == SPACE_SRAM else [_anywhere(space, False)]
+        return [*found, *source, *tile("dst_off", "tile_stride", width, True)]
+    found += [*tile("src_off", "tile_stride", width, False), _anywhere(named["dst_space"], True)]
+    if command.mnemonic == "compare_swap":
+        found += tile("expected_off", "expected_stride", width, False)
+    if command.mnemonic != "scatter" and command.flag("old"):
+        found += tile("old_off", "old_stride", width, True)
+    return found
+
+
+def _row_ranges(command: Command, operands: Sequence[int]) -> list[Range]:
+    """Sort and histogram."""
+    named = dict(zip((slot.name for slot in _layout(command)), operands, strict=True))
+    dims = range(command.flag("ndim"))
+    sizes = [named[f"size{d}"] for d in dims]
+    width = 1 << command.flag("log2_bytes")
+
+    def tile(offset: str, column: str, bytes_: int, write: bool, of: Sequence[int] = sizes) -> list[Range]:
+        return _box(SPACE_SRAM, named[offset], of, [named[f"{column}{d}"] for d in dims], bytes_, write)
+
+    found = tile("src_off", "src_stride", width, False)
+    if command.mnemonic == "histogram":
+        mask = tile("mask_off", "mask_stride", 1, False) if command.flag("masked") else []
+        return [*found, *mask, *_box(SPACE_SRAM, named["dst_off"], (named["bins"],), (4,), 4, True)]
+    kept = [*sizes[:-1], min(sizes[-1], named["kept"])]
+    if command.flag("values"):
+        found += tile("values_off", "values_stride", width, True, kept)
+    if command.flag("order"):
+        found += tile("order_off", "order_stride", 4, True, kept)
+    return found
+
+
+def _combine_ranges(program: SceProgram, command: Command, operands: Sequence[int]) -> list[Range]:
+    """Right streams read the tiles, stores write the results; the left streams address nothing."""
+    ndim = command.flag("ndim")
+    sizes = operands[1 : 1 + ndim]
+    loads = sum(stream.kind == "load" for stream in program.streams)
+    walked = ndim - 1 if command.flag("mode") == 0 else ndim
+    found: list[Range] = []
+    for number, stream in enumerate(program.streams):
+        base, *strides = operands[1 + ndim + number * (1 + ndim) :][: 1 + ndim]
+        width = 1 << DTYPE_LOG2_BYTES[stream.dtype]
+        if stream.kind == "load" and number >= loads // 2:
+            found += _box(SPACE_SRAM, base, sizes, strides, width, False)
+        elif stream.kind == "store":
+            found += _box(SPACE_SRAM, base, sizes[:walked], strides[:walked], width, True)
+    return found
 
 
 def _program_ranges(program: SceProgram, info: ProgramInfo, command: Command, operands: Sequence[int]) -> list[Range]:
@@ -311,6 +382,12 @@ class _Processor:
                 return _copy_ranges(item, operands)
             case "pack" | "packf" | "packi":
                 return _pack_ranges(self.obj, item, operands)
+            case "gather" | "scatter" | "scatter_reduce" | "compare_swap":
+                return _indexed_ranges(item, operands)
+            case "sort" | "histogram":
+                return _row_ranges(item, operands)
+            case "combine":
+                return _combine_ranges(decode_program(self.obj.programs, operands[0])[0], item, operands)
             case "program":
                 if operands[0] not in self.programs:
                     self.programs[operands[0]] = verified_program(self.obj.programs, operands[0], self.obj.machine)
@@ -345,15 +422,19 @@ def loaded_scalars(obj: LoomObject, bindings: Sequence[Binding], registers: Mapp
     return log.tolist()  # type: ignore[no-any-return]
 
 
-def _with_labels(item: Command, labels: Mapping[int, Label]) -> tuple[Operand, ...]:
-    """Operands that name places in the stream, by label: it is going to grow."""
+def _layout(item: Command) -> tuple[OperandSpec, ...]:
     layout = operand_layout(item.spec, item.flags, len(item.operands))
     assert layout is not None
+    return layout
+
+
+def _with_labels(item: Command, labels: Mapping[int, Label]) -> tuple[Operand, ...]:
+    """Operands that name places in the stream, by label: it is going to grow."""
 
     def relocated(slot: OperandSpec, operand: Operand) -> Operand:
         return labels[operand] if slot.role == "target" and isinstance(operand, int) else operand
 
-    return tuple(relocated(*pair) for pair in zip(layout, item.operands, strict=True))
+    return tuple(relocated(*pair) for pair in zip(_layout(item), item.operands, strict=True))
 
 
 def _unused_register(obj: LoomObject, commands: Mapping[int, Command]) -> int:

@@ -19,7 +19,7 @@ from loom_core.base.location import Location
 from loom_core.ir.block import Block, Function
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
-from loom_core.ops import control, matmul, memory, reduction, shape
+from loom_core.ops import atomic, control, matmul, memory, rearrange, reduction, shape
 from loom_core.ops import elementwise as ew
 from tests.codegen.execution import Launch, Place
 from tests.codegen.random_values import BINARY, BUFFERS, REDUCTIONS, SPAN, Shape, ValueMaker
@@ -58,6 +58,9 @@ class KernelMaker(ValueMaker):
             (1, self.do_pointer),
             (0.7, self.do_offsets),
             (0.5, self.do_views),
+            (0.7, self.do_atomic),
+            (0.7, self.do_rows),
+            (0.4, self.do_fold),
         ]
         if self.depth < self.max_depth:
             choices += [(2.5, self.do_loop), (1.2, self.do_branch), (0.8, self.do_while)]
@@ -111,6 +114,60 @@ class KernelMaker(ValueMaker):
             else:
                 value = self.create(shape.Reshape, value, shape=(value.type.size,))
         self.keep(value)
+
+    def do_atomic(self) -> None:
+        """Read-modify-write; the old elements are kept, and may not be used."""
+        dtype = self.rng.choice([f32, i32])
+        sizes = self.some_shape()
+        pointer = self.pointer("iof" if dtype is f32 else "ioi", sizes)
+        value = self.get(dtype, sizes)
+        if self.chance(0.3):
+            old = self.create(atomic.AtomicCas, pointer, self.get(dtype, sizes), value)
+        else:
+            mask = self.mask(sizes) if self.chance(0.4) else None
+            kind = self.rng.choice(["add", "max", "xchg"] if dtype is f32 else ["add", "min", "xor", "xchg"])
+            old = self.create(atomic.AtomicRmw, pointer, value, mask, kind=kind)
+        if self.chance(0.6):
+            self.keep(old)
+
+    def do_rows(self) -> None:
+        """Scans, sorts, picking and counting of elements."""
+        dtype, sizes = self.rng.choice([f32, i32]), self.some_shape()
+        if not sizes:
+            return
+        value, axis, roll = self.get(dtype, sizes), self.rng.randrange(len(sizes)), self.rng.random()
+        if roll < 0.4:
+            kind, reverse = self.rng.choice(["sum", "max"]), self.chance(0.4)
+            self.keep(self.create(reduction.Scan, value, kind=kind, axis=axis, reverse=reverse))
+        elif roll < 0.6:
+            self.keep(self.create(rearrange.Sort, value, descending=self.chance(0.4)))
+        elif roll < 0.85:
+            self.keep(self.create(rearrange.Gather, value, self.get(i32, sizes), axis=axis))
+        else:
+            flat = self.get(i32, (self.sizes[0],))
+            mask = self.get(bool_, flat.type.shape) if self.chance(0.4) else None
+            self.keep(self.create(rearrange.Histogram, flat, mask, bins=self.rng.choice([1, 5, 8])))
+
+    def do_fold(self) -> None:
+        """Where the largest element of each row is, by a region of two values; or all prefixes of that."""
+        sizes = self.some_shape()
+        if not sizes:
+            return
+        axis = self.rng.randrange(len(sizes))
+        inputs = [self.get(f32, sizes), self.get(i32, sizes)]
+        block = Block((TileType(f32), TileType(i32), TileType(f32), TileType(i32)))
+        left, left_at, right, right_at = block.arguments
+        with self.builder.at(block):
+            larger = self.create(ew.Compare, left, right, predicate="gt")
+            chosen = self.create(ew.Add, self.create(ew.Select, larger, left_at, right_at), self.constant(1, i32))
+            self.builder.create(control.Yield, [self.create(ew.Select, larger, left, right), chosen])
+        if self.chance(0.5):
+            op = self.builder.create_op(reduction.ReduceRegion, inputs, regions=[block], axis=axis)
+        else:
+            reverse = self.chance(0.4)
+            op = self.builder.create_op(reduction.ScanRegion, inputs, regions=[block], axis=axis, reverse=reverse)
+        for result in op.results:
+            self.keep(result)
 
     def do_dot(self) -> None:
         m, n, k = self.rng.sample(self.sizes, 3)
@@ -249,11 +306,20 @@ class KernelMaker(ValueMaker):
             return "small", None, self.some_small()
         if roll < 0.85:
             buffer, sizes = self.rng.choice(["xf", "iof", "outf"]), self.some_shape()
-            return "pointer", (buffer, sizes), self.pointer(buffer, sizes)
+            return "pointer", (buffer, sizes), self.carried_pointer(buffer, sizes)
         sizes = self.some_shape() or self.sizes[:1]
         if self.chance(0.3):  # may become anything
             return "value", (i32, sizes), self.offsets(sizes)
         return "offsets", sizes, self.offsets(sizes)
+
+    def carried_pointer(self, buffer: str, sizes: Shape) -> Value:
+        """One that a loop may carry: at most one tile of offsets from memory, added at the end."""
+        self.scattering, usual = 0.0, self.scattering
+        known = self.scope.pointers.pop((buffer, sizes), [])
+        pointer = self.pointer(buffer, sizes)
+        self.scope.pointers[buffer, sizes] = known
+        self.scattering = usual
+        return self.scattered(pointer)
 
     def do_loop(self) -> None:
         lower, upper, step = self.bounds()

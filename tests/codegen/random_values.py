@@ -98,6 +98,7 @@ class ValueMaker:
         self.line = 1
         self.scope = Scope()
         self.depth = 0
+        self.scattering = 0.12
         self.buffers = dict(zip((name for name, *_ in BUFFERS), self.function.arguments, strict=False))
         for (name, dtype, use), value in zip(SCALARS, self.function.arguments[len(BUFFERS) :], strict=True):
             self.scope.values[dtype, ()].append(value)
@@ -292,7 +293,7 @@ class ValueMaker:
             turned = self.pointer(buffer, (sizes[1], sizes[0]))
             return self.create(shape.Transpose, turned, permutation=(1, 0))  # type: ignore[no-any-return]
         if buffer not in READ_ONLY:
-            return self.distinct_pointers(pointer, sizes)
+            return self.scattered(self.distinct_pointers(pointer, sizes))
         if len(sizes) == 2 and self.chance(0.3):
             rows = self.pointer(buffer, sizes[:1])
             rows = self.create(shape.Broadcast, self.create(shape.ExpandDims, rows, axis=1), shape=sizes)
@@ -300,7 +301,17 @@ class ValueMaker:
         offsets = self.offsets(sizes)
         if self.chance(0.15):
             offsets = self.create(ew.Cast, offsets, dtype=i64)
-        return self.create(memory.AddPointer, self.create(shape.Splat, pointer, shape=sizes), offsets)  # type: ignore[no-any-return]
+        return self.scattered(self.create(memory.AddPointer, self.create(shape.Splat, pointer, shape=sizes), offsets))
+
+    def scattered(self, pointers: Value) -> Value:
+        """The pointers, now and then with offsets from memory added."""
+        if not pointers.type.shape or not self.chance(self.scattering):
+            return pointers
+        sizes = pointers.type.shape
+        places = self.create(
+            memory.AddPointer, self.create(shape.Splat, self.buffers["index"], shape=sizes), self.offsets(sizes)
+        )
+        return self.create(memory.AddPointer, pointers, self.create(memory.Load, places, None, None))  # type: ignore[no-any-return]
 
     def distinct_pointers(self, pointer: Value, sizes: Shape) -> Value:
         """Pointers from `pointer` on, each to another element: of two stores to one it is not said which stays."""
@@ -319,7 +330,9 @@ class ValueMaker:
         return self.create(memory.AddPointer, self.create(shape.Splat, pointer, shape=sizes), offsets)  # type: ignore[no-any-return]
 
     def mask(self, sizes: Shape) -> Value:
-        """A mask whose true elements are a box."""
+        """A mask, mostly one whose true elements are a box."""
+        if self.chance(0.12):
+            return self.get(bool_, sizes)
         terms = [self.mask_term(sizes) for _ in range(self.rng.choice([1, 1, 2, 3]))]
         mask = terms[0]
         for term in terms[1:]:

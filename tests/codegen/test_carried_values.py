@@ -289,6 +289,22 @@ def a_computed_scalar_bounds_a_loop() -> Sketch:
 
 
 @kernel
+def pointers_through_an_index_tile_move_on() -> Sketch:
+    """As in a matrix product whose rows wrap around: the index tile stays, the offset moves."""
+    k = Sketch()
+    wrapped = k.op(ew.Rem, k.index((9,), 0), k.constant(4, i32, (9,)))
+    pointers = k.op(memory.AddPointer, k.splat(k.x, (9,)), wrapped)
+    results: list[Any] = []
+    with k.loop(k.n, [pointers, k.constant(0.0, f32, (9,))], results) as body:
+        pointer, total = body.carried
+        loaded = k.op(memory.Load, pointer, None, None)
+        body.give(k.op(memory.AddPointer, pointer, k.constant(5, i32, (9,))), k.add(total, loaded))
+    k.store(k.op(memory.Load, results[0], None, None))
+    k.store(results[1])
+    return k
+
+
+@kernel
 def an_offset_that_only_this_iteration_knows() -> Sketch:
     """`following` depends on a loaded scalar, so nothing that depends on it may be computed an iteration ahead."""
     k = Sketch()

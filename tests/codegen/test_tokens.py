@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import pytest
 
+from loom_core.codegen.emitter import Access, Emitter, Register, Window
+from loom_core.codegen.tokens import assign_tokens
 from loom_core.isa.commands import MAX_WAITS, Queue
-from loom_core.isa.encoding import Command, decode
+from loom_core.isa.encoding import Command, Label, decode
 from loom_core.isa.machine import L1_MINI, MachineConfig
 from loom_core.objfile import LoomObject
-from loom_core.ops import reduction
 from tests.codegen.execution import compiled, faults
 from tests.codegen.sketch import Sketch
 
@@ -46,6 +49,102 @@ def test_no_token_is_signalled_in_vain() -> None:
     items = decode(compiled(k.finished()).commands)
     waited = {wait.token for item in items for wait in item.waits}
     assert {item.signal for item in items if item.signal} == waited
+
+
+class Streams:
+    """Commands that only say what they touch, by name, and the waits that they get."""
+
+    def __init__(self) -> None:
+        self.emitter = Emitter()
+        self.names: dict[int, str] = {}
+
+    def window(self, offset: int) -> Window:
+        window = self.emitter.window("window", 64)
+        window.offset = offset
+        return window
+
+    def add(self, name: str, queue: Queue, *, reads: Sequence[Window] = (), writes: Sequence[Window] = ()) -> None:
+        self.names[len(self.emitter.items)] = name
+        accesses = [Access(window, False) for window in reads] + [Access(window, True) for window in writes]
+        self.emitter.emit("accfill", [], queue=queue, accesses=accesses)
+
+    def loop(self) -> AbstractContextManager[None]:
+        return self.emitter.loop(Register("i"), 0, 4, 1)
+
+    def branch(self, body: Callable[[], None]) -> None:
+        end = Label("end")
+        self.emitter.emit("brz", [Register("c"), end])
+        body()
+        self.emitter.items.append(end)
+
+    def waits(self) -> dict[str, set[str]]:
+        found = assign_tokens(self.emitter, False, 1024)
+        by_token = {found[index].signal: name for index, name in self.names.items() if found[index].signal}
+        return {name: {by_token[wait.token] for wait in found[index].waits} for index, name in self.names.items()}
+
+
+LOAD, STORE = Queue.DMA0, Queue.DMA3
+
+
+def test_a_window_that_is_taken_twice_in_an_iteration() -> None:
+    """The first program waits for the store of the previous iteration, the second for that of its own."""
+    s = Streams()
+    tile = s.window(0)
+    with s.loop():
+        s.add("first", Queue.SCE, writes=[tile])
+        s.add("store", STORE, reads=[tile])
+        s.add("second", Queue.SCE, writes=[tile])
+    assert s.waits() == {"first": {"store"}, "store": {"first"}, "second": {"store"}}
+
+
+def test_what_a_waited_for_command_waited_for_is_known() -> None:
+    s = Streams()
+    a, b, c = s.window(0), s.window(64), s.window(128)
+    s.add("load", LOAD, writes=[a])
+    s.add("program", Queue.SCE, reads=[a], writes=[b])
+    s.add("product", Queue.MXU, reads=[a, b], writes=[c])
+    s.add("store", STORE, reads=[a, c])
+    assert s.waits() == {"load": set(), "program": {"load"}, "product": {"program"}, "store": {"product"}}
+
+
+def test_what_a_branch_waited_for_is_not_known_after_it() -> None:
+    s = Streams()
+    a, b = s.window(0), s.window(64)
+    s.add("load", LOAD, writes=[a])
+    s.branch(lambda: s.add("program", Queue.SCE, reads=[a], writes=[b]))
+    s.add("store", STORE, reads=[a, b])
+    assert s.waits()["store"] == {"load", "program"}
+
+
+def test_a_command_in_a_loop_is_known_to_be_complete_only_after_a_wait_for_all_its_runs() -> None:
+    s = Streams()
+    a, b = s.window(0), s.window(64)
+    with s.loop():
+        s.add("load", LOAD, writes=[a])
+        s.add("program", Queue.SCE, reads=[a], writes=[b])
+    s.add("store", STORE, reads=[a, b])
+    s.add("later", STORE, reads=[a])
+    assert s.waits() == {"load": {"program"}, "program": {"load"}, "store": {"program"}, "later": set()}
+
+
+def test_the_inner_loop_goes_on_after_what_was_waited_for_before_it() -> None:
+    """Before the inner loop all stores of the last iteration are complete; in it there are new ones."""
+    s = Streams()
+    a = s.window(0)
+    with s.loop():
+        s.add("before", Queue.SCE, writes=[a])
+        with s.loop():
+            s.add("program", Queue.SCE, writes=[a])
+            s.add("store", STORE, reads=[a])
+    assert s.waits() == {"before": {"store"}, "program": {"store"}, "store": {"program"}}
+
+
+def test_windows_that_share_addresses_conflict() -> None:
+    s = Streams()
+    s.add("first", Queue.SCE, writes=[s.window(0)])
+    s.add("other", Queue.MXU, writes=[s.window(32)])
+    s.add("apart", STORE, reads=[s.window(96)])
+    assert s.waits() == {"first": set(), "other": {"first"}, "apart": set()}
 
 
 def straight(count: int) -> Sketch:

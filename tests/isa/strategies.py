@@ -74,7 +74,7 @@ def programs(draw: st.DrawFn) -> SceProgram:
         streams.append(StreamSpec(kind, dtype, kind == "load" and draw(st.booleans())))
         return S(len(streams) - 1)
 
-    body = [op for op in ALL_SCE_OPS if not op.is_reduction]
+    body = [op for op in ALL_SCE_OPS if op.is_elementwise]
     for _ in range(draw(st.integers(0, 4))):
         op: SceOp = draw(st.sampled_from(body))
         sources = [source(wanted) for wanted in op.operands]

@@ -1,4 +1,4 @@
-"""Running small kernels by the reference interpreter, and compiled where the compiler takes them: the bits are equal."""
+"""Running small kernels by the reference interpreter, and compiled where the compiler takes them: bits are equal."""
 
 from __future__ import annotations
 

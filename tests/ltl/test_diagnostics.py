@@ -241,6 +241,12 @@ def nested_function(out, n):
         pass
 
 
+@case("LOOM-F003", 'raise ValueError("odd")')
+def raise_that_is_reached(out, n):
+    if n & 1:
+        raise ValueError("odd")
+
+
 @case("LOOM-F003", "yield n")
 def yield_expression(out, n):
     yield n
@@ -371,9 +377,10 @@ def truth_of_tile(out, n):
         ltl.store(out, n)
 
 
-@case("LOOM-F011", "n + 1")
-def constexpr_of_runtime_value(out, n):
-    a: ltl.constexpr = n + 1  # noqa: F841
+@case("LOOM-F011", "ltl.arange(0, a)")
+def size_of_runtime_value(out, n):
+    a: ltl.constexpr = n + 1
+    ltl.arange(0, a)
 
 
 @case("LOOM-F011", "ltl.arange(0, 4)")
@@ -451,6 +458,18 @@ def wrong_helper_call(out, n):
 @case("LOOM-F018", "recursive(n)")
 def endless_recursion(out, n):
     recursive(n)
+
+
+@case("LOOM-F023", "total + i")
+def endless_unrolling(out, n):
+    total = n
+    for i in ltl.static_range(1 << 20):
+        total = total + i
+
+
+@case("LOOM-F110", 'ltl.load(out, n > 0, float("inf"))')
+def infinite_integers(out, n):
+    ltl.load(out, n > 0, float("inf"))
 
 
 @pytest.mark.parametrize(("code", "caret", "function"), CASES, ids=lambda case: getattr(case, "__name__", ""))

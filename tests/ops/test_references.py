@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import loom_core.ops  # noqa: F401
+import loom_core.ops
 from loom_core.base.dtype import ALL, DType, bf16, bool_, f8e4m3, f8e5m2, f16, f32, f64, i32, i64
 from loom_core.ir.block import Block
 from loom_core.ir.op import REGISTRY, Op
@@ -79,7 +79,9 @@ def test_select_moves_any_type(dtype: DType) -> None:
     block = Block((tile.with_element(bool_), tile, tile))
     op: Any = Select(block.arguments)
     flag = np.array([True, False, True, False])
-    assert np.array_equal(op.ref(flag, values(dtype), values(dtype)[::-1]), np.where(flag, values(dtype), values(dtype)[::-1]))
+    assert np.array_equal(
+        op.ref(flag, values(dtype), values(dtype)[::-1]), np.where(flag, values(dtype), values(dtype)[::-1])
+    )
 
 
 def test_bitcasts_make_nan_canonical() -> None:
@@ -156,7 +158,9 @@ def test_overflow_saturates_or_not() -> None:
 def test_tf32_rounds_to_even() -> None:
     block = Block((TileType(f32, (5,)),))
     op: Any = RoundMantissa(block.arguments, {"bits": 10})
-    x = np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-11 + 2.0**-20, np.inf, np.finfo(np.float32).max], np.float32)
+    x = np.array(
+        [1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-11 + 2.0**-20, np.inf, np.finfo(np.float32).max], np.float32
+    )
     assert op.ref(x).tolist() == [1, 1 + 2.0**-9, 1 + 2.0**-10, np.inf, np.inf]
 
 

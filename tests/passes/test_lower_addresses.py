@@ -460,6 +460,45 @@ def test_a_loop_inside_a_loop_that_changes_its_mind() -> None:
     assert found.count("dma_load") == 1
 
 
+def test_a_carried_pointer_with_an_index_tile_is_an_offset_too() -> None:
+    found = lowered(
+        PRELUDE
+        + """
+        %zero = constant {value = 0} : i32
+        %one = constant {value = 1} : i32
+        %wrapped = rem %lane, %three : tile<8xi32>
+        %p = addptr %xs, %wrapped : tile<8xptr<f32>>
+        %r = for %zero, %n, %one, %p : tile<8xptr<f32>> {
+        ^(%k: i32, %q: tile<8xptr<f32>>):
+          %v = load %q : tile<8xf32>
+          store %q, %v
+          %next = addptr %q, %ms : tile<8xptr<f32>>
+          yield %next
+        }
+        """
+    )
+    assert "^(%k: i32, %q: i64):" in found
+    assert "dma_gather %x, %" in found and "index = %wrapped" in found and "dma_scatter" in found
+
+
+def test_a_carried_pointer_whose_index_tile_changes() -> None:
+    body = """
+    %zero = constant {value = 0} : i32
+    %one = constant {value = 1} : i32
+    %wrapped = rem %lane, %three : tile<8xi32>
+    %other = rem %lane, %five : tile<8xi32>
+    %p = addptr %xs, %wrapped : tile<8xptr<f32>>
+    %r = for %zero, %n, %one, %p : tile<8xptr<f32>> {
+    ^(%k: i32, %q: tile<8xptr<f32>>):
+      %next = addptr %xs, %other : tile<8xptr<f32>>
+      yield %next
+    }
+    %v = load %r : tile<8xf32>
+    """
+    with pytest.raises(NotAffine, match="pointer carried by this loop"):
+        lower_addresses(parsed(PRELUDE + body))
+
+
 # ---- what is refused ----
 
 

@@ -12,7 +12,7 @@ from loom_core.isa.encoding import Command, Reg, command
 from loom_core.isa.machine import L1, L1_MINI, acc_bytes, acc_shape, panel_bytes
 from loom_core.reference.dot import dot32
 from loom_sim import mxu
-from loom_sim.errors import OutOfBounds, OversizedCommand
+from loom_sim.errors import OutOfBounds
 from loom_sim.program import _FIXED_FIELDS
 from tests.sim.harness import build, copy, launch, whole
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from loom_core.base.knobs import knobs
-from loom_core.tools.loomc import main
 from loom_core.tools.assumed import pointer_parameters
+from loom_core.tools.loomc import main
 from ltl.migration import migrate
 from ltl.source import load_source
 
@@ -211,6 +211,7 @@ def test_the_migrated_kernel_gives_the_same_bits() -> None:
         ("b = tl.make_block_ptr(x, (n,), (1,), (0,), (4,), (0,))\n    tl.load(b)", {"x"}),
         ("tl.store(tl.multiple_of(x, 16) + n, 1)", {"x"}),
         ("write(n, x)", {"x"}),
+        ("tl.load(tl.where(n > 0, x, x_ptr))", {"x_ptr"}),
         ("write(value=n, pointer=x + m)", {"x"}),
         ("m.to(x.dtype.element_ty)", {"x"}),
     ],
@@ -236,7 +237,7 @@ import triton.language as tl
 from package.math import twice
 from .tuning import OPTIONS, cached
 from ..absent import nothing
-from . import other
+from . import extension, other
 
 
 @cached(tl)
@@ -252,4 +253,49 @@ def kernel(x, BLOCK: tl.constexpr, EVEN: tl.constexpr):
 @triton.jit
 def counted(x):
     tl.store(x, 1)
+
+
+@triton.jit
+def softened(self, limit):
+    return extension.softened(tl.log(self), limit)
 """
+
+
+AND_MORE = "which is to be migrated too"
+
+
+def test_files_of_the_package_are_read_for_what_kernels_need(tmp_path: Path) -> None:
+    """Whether they can be imported or not; decorators of others are passed over."""
+    package = tmp_path / "package"
+    (package / "kernels").mkdir(parents=True)
+    (package / "__init__.py").write_text("from .math import twice\nraise RuntimeError('not run')\n")
+    (package / "math.py").write_text(
+        "import triton\nimport torch_of_others\nfrom .numbers_ import TWO\n\n"
+        "@triton.jit\ndef twice(x):\n    return x * TWO\n"
+    )
+    (package / "numbers_.py").write_text("import triton.language as tl\nTWO = tl.constexpr(2)\n")
+    (package / "kernels" / "__init__.py").write_text("")
+    (package / "kernels" / "tuning.py").write_text(
+        "import torch_of_others\nOPTIONS = torch_of_others.options\ndef cached(function):\n    return None\n"
+    )
+    (package / "kernels" / "extension.py").write_text(
+        "import triton\n\n@triton.jit\ndef softened(x, limit):\n    return triton.language.minimum(x, limit) * x\n"
+    )
+    path = package / "kernels" / "scale.py"
+    path.write_text(PACKAGED)
+    done = loomc("migrate-triton", path, "--json")
+    assert done.exit_code == 0, done.output
+    kernel, counted, softened = kernels = json.loads(done.output)["kernels"]
+    assert all(each["status"] == "lowered" and each["same_program"] for each in kernels)
+    assert kernel["assumed"] == {"x": "*fp32", "BLOCK": "32", "EVEN": "False"}
+    assert kernel["notes"] == [
+        "without @cached(tl): it is None",
+        "without @triton.autotune(configs=[triton.Config({'BLOCK': 8})], key=[], **OPTIONS): NameError: "
+        "name 'OPTIONS' is not defined",
+        f"twice is read from {package / 'math.py'}, {AND_MORE}",
+    ]
+    assert counted["notes"] == ["without @cached: it makes something else of the kernel"]
+    assert softened["assumed"] == {"self": "fp32", "limit": "i32"}, "a function that returns values is called"
+    assert softened["notes"] == [f"extension is read from {package / 'kernels' / 'extension.py'}, {AND_MORE}"]
+    text = loomc("migrate-triton", path).output
+    assert "\n         twice is read from" in text

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ltl
+from loom_core.base.diagnostics import LoomError
 from loom_core.ir.printer import print_function
 from tests.ltl.kernel_runs import result
 
@@ -131,6 +132,33 @@ def static_loops(out, N: ltl.constexpr):
 def test_loops_over_static_values_unroll() -> None:
     assert result(static_loops, 1, np.int32, N=6)[0] == 0 + 2 + 30 + 600 + (2 + 12) * 5
     assert "for" not in names(static_loops, POINTER, N=6)
+
+
+@ltl.jit
+def chosen(KIND: ltl.constexpr, a: ltl.constexpr):
+    if KIND == "double":
+        return a * 2
+    if KIND == "half":
+        return a // 2
+    raise ValueError(f"no {KIND} here")
+
+
+@ltl.jit
+def declared(out, n, KIND: ltl.constexpr):
+    k: ltl.constexpr = -7
+    ltl.store(out, k // 2)
+    k = k + 0
+    ltl.store(out + 1, k // 2)
+    width: ltl.constexpr = n + 1
+    ltl.store(out + 2, chosen(KIND, width * n))
+
+
+def test_declared_values_as_in_triton() -> None:
+    """A plain assignment makes a run-time value of a constexpr; run-time values may go into constexprs of functions."""
+    assert list(result(declared, 3, np.int32, 5, KIND="double")) == [-4, -3, 60]
+    assert list(result(declared, 3, np.int32, 5, KIND="half")) == [-4, -3, 15]
+    with pytest.raises(LoomError, match=r"raise ValueError.* cannot be used in a kernel"):
+        declared.lower("*i32", "i32", KIND="third")
 
 
 @ltl.jit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable
 
 from loom_core.base.location import UNKNOWN
@@ -68,19 +69,21 @@ def number_registers(lifetimes: Lifetimes, function: Function, machine: MachineC
 
 def place_windows(lifetimes: Lifetimes, function: Function, machine: MachineConfig) -> int:
     """Give every window an address, largest first, lowest that is free during its life. Returns the bytes used."""
-    placed: list[tuple[Window, tuple[int, int]]] = []
+    placed: list[Window] = []  # by address
     used = 0
     windows = [item for item in lifetimes.spans if isinstance(item, Window)]
     for window in sorted(windows, key=lambda w: (-w.total, lifetimes.spans[w])):
-        span = lifetimes.spans[window]
+        first, last = lifetimes.spans[window]
         offset = 0
-        for other, life in sorted(placed, key=lambda entry: entry[0].offset):
-            overlaps = life[0] <= span[1] and span[0] <= life[1]
-            if overlaps and offset + window.total > other.offset and offset < other.offset + other.total:
+        for other in placed:
+            if other.offset >= offset + window.total:
+                break
+            born, died = lifetimes.spans[other]
+            if born <= last and first <= died and offset < other.offset + other.total:
                 offset = round_up(other.offset + other.total, WINDOW_ALIGNMENT)
         window.offset = offset
         used = max(used, offset + window.total)
-        placed.append((window, span))
+        bisect.insort(placed, window, key=lambda w: w.offset)
     if used > machine.sram_bytes:
         raise _too_large(windows, used, function, machine)
     return used

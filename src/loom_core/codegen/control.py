@@ -130,8 +130,10 @@ def lower_while(context: Context, op: control.While) -> None:
     for value in (*condition.arguments, *op.results):
         place(context, value)
     for argument, result in zip(body.arguments, op.results, strict=True):
-        places = context.tiles if needs_window(result) else context.scalars
-        places[argument] = places[result]  # type: ignore[index]
+        if needs_window(result):
+            context.tiles[argument] = context.tiles[result]
+        else:
+            context.scalars[argument] = context.scalars[result]
     assign_all(context, list(zip(condition.arguments, op.initial, strict=True)))
     end = Label("done")
     with emitter.while_loop():

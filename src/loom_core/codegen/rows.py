@@ -8,6 +8,7 @@ from loom_core.codegen.errors import TooManyDimensions, Unsupported
 from loom_core.codegen.memory import stored_tile
 from loom_core.codegen.registry import lowers
 from loom_core.codegen.stream import ProgramBuilder, allocate_registers, mnemonic_of
+from loom_core.ir.op import Op
 from loom_core.ir.value import Value
 from loom_core.isa.commands import Queue
 from loom_core.isa.program import R, S, SceInstr, SceOperand, StreamSpec
@@ -94,29 +95,26 @@ class _RegionProgram:
             move = "mov.bool" if dtype.kind == "bool" else f"mov.{8 * dtype.itemsize}"
             self.instructions.append(SceInstr(move, S(len(block.arguments) + number), self._operand(value)))
 
-    def _operation(self, op: object) -> None:
-        assert isinstance(op, shape.Constant) or hasattr(op, "operands")
+    def _operation(self, op: Op) -> None:
         if isinstance(op, shape.Constant):
             self.streams.append(StreamSpec("scalar", op.type.dtype.name))
             self.constants.append(constant_bits(op.value, op.type.dtype))
             self._operands[op.result] = S(len(self.streams) - 1)
             return
-        if not op.elementwise:  # type: ignore[attr-defined]
-            raise Unsupported(op.location, what=f"`{op.name}` in a combine function", dtype=str(op.results[0].type))  # type: ignore[attr-defined]
-        sources = [self._operand(value) for value in op.operands]  # type: ignore[attr-defined]
+        if not op.elementwise:
+            raise Unsupported(op.location, what=f"`{op.name}` in a combine function", dtype=str(op.results[0].type))
+        sources = [self._operand(value) for value in op.operands]
         if isinstance(op, elementwise.Copy):
             self._operands[op.result] = sources[0]
             return
         result = R(self._registers)
         self._registers += 1
-        self._operands[op.results[0]] = result  # type: ignore[attr-defined]
+        self._operands[op.results[0]] = result
         a, b, c = (*sources, None, None, None)[:3]
-        self.instructions.append(SceInstr(mnemonic_of(op), result, a, b, c))  # type: ignore[arg-type]
+        self.instructions.append(SceInstr(mnemonic_of(op), result, a, b, c))
 
     def _operand(self, value: Value) -> SceOperand:
-        if value not in self._operands:
-            raise Unsupported(value.owner.location, what="a value from outside in a combine function", dtype=str(value.type))  # type: ignore[union-attr]
-        return self._operands[value]
+        return self._operands[value]  # a region uses nothing from outside: the verifier's rule
 
 
 @lowers(rearrange.Sort)

@@ -164,11 +164,12 @@ class ProgramBuilder:
         self._forward_stores()
 
     def _forward_stores(self) -> None:
-        """r = op ...; ...; s = mov r  becomes  s = op ...  where r has no other reader and s's window none later."""
+        """r = op ...; ...; s = mov r  becomes  s = op ..., and other readers of r read s back, where none in between
+        reads the window of s.
+        """
         for move in [i for i in self.instructions if i.mnemonic.startswith("mov.") and isinstance(i.dst, S)]:
             source = move.a
-            readers = [i for i in self.instructions if source in i.operands]
-            if not isinstance(source, R) or len(readers) != 1:
+            if not isinstance(source, R):
                 continue
             at = next(i for i, instr in enumerate(self.instructions) if instr.dst == source)
             end = self.instructions.index(move)
@@ -180,6 +181,7 @@ class ProgramBuilder:
             first = self.instructions[at]
             self.instructions[at] = SceInstr(first.mnemonic, move.dst, first.a, first.b, first.c)
             del self.instructions[end]
+            self.instructions = [_reading(instr, source, move.dst) for instr in self.instructions]
 
     def _same_window(self, operand: SceOperand, store: S) -> bool:
         if not isinstance(operand, S):
@@ -302,6 +304,12 @@ def _mergeable(stream: _Stream, d: int, inner_size: int, outer_size: int) -> boo
 def _instr(mnemonic: str, dst: SceOperand, sources: list[SceOperand]) -> SceInstr:
     a, b, c = (*sources, None, None, None)[:3]
     return SceInstr(mnemonic, dst, a, b, c)
+
+
+def _reading(instr: SceInstr, old: SceOperand, new: SceOperand) -> SceInstr:
+    """The instruction with one of its sources replaced."""
+    a, b, c = (new if operand == old else operand for operand in (instr.a, instr.b, instr.c))
+    return SceInstr(instr.mnemonic, instr.dst, a, b, c)
 
 
 def _renumbered(instr: SceInstr, renumber: dict[int, int]) -> SceInstr:

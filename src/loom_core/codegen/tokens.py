@@ -11,7 +11,7 @@ before it. No wait is made for what is known anyway:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from loom_core.codegen.emitter import Access, Emitted, Emitter, Window
@@ -105,8 +105,7 @@ class _Conflicts:
         for site in sites:
             for access in site.item.accesses:
                 self._touching[access.target].append((site, access))
-        targets = list(self._touching)
-        self._meeting = {a: [b for b in targets if _overlap(a, b, may_alias)] for a in targets}
+        self._meeting = _meeting_targets(self._touching, may_alias)
 
     def of(self, site: _Site) -> dict[int, int]:
         """Positions of the sites that this one must wait for, and the lag that each wait may have.
@@ -126,12 +125,23 @@ def _lag(earlier: Access, later: Access) -> int:
     return int(earlier.target is later.target and earlier.phase == "next" and later.phase == "cur")
 
 
-def _overlap(a: Window | int, b: Window | int, may_alias: bool) -> bool:
-    if isinstance(a, Window) and isinstance(b, Window):
-        return a.offset < b.offset + b.total and b.offset < a.offset + a.total
-    if isinstance(a, Window) or isinstance(b, Window):
-        return False
-    return a == b or may_alias
+Target = Window | int
+
+
+def _meeting_targets(targets: Iterable[Target], may_alias: bool) -> dict[Target, list[Target]]:
+    """For each target those, with itself, that have bytes in common with it."""
+    windows = sorted((target for target in targets if isinstance(target, Window)), key=lambda w: w.offset)
+    meeting: dict[Target, list[Target]] = {window: [window] for window in windows}
+    before: list[Window] = []
+    for window in windows:
+        before = [other for other in before if other.offset + other.total > window.offset]
+        for other in before:
+            meeting[window].append(other)
+            meeting[other].append(window)
+        before.append(window)
+    bindings = [target for target in targets if not isinstance(target, Window)]
+    meeting.update((binding, list(bindings) if may_alias else [binding]) for binding in bindings)
+    return meeting
 
 
 # ---- waits ----

@@ -34,7 +34,7 @@ class MixedPointers(UserError):
 
 
 def interpret(function: Function, arguments: Sequence[Buffer | int | float | bool], grid: tuple[int, int, int]) -> None:
-    """Run `function` over `grid` (x, y, z). Pointer parameters take `Buffer`s, which are written in place; scalars numbers.
+    """Run `function` over `grid` (x, y, z). Pointer parameters take `Buffer`s, written in place; scalars numbers.
 
     Raises OutOfBounds (LOOM-R210) at the user's line for an access outside a buffer.
     """

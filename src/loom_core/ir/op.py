@@ -9,8 +9,8 @@ An operation is one class in `loom_core/ops`. Its typed fields say what it takes
         offset = operand()
 
 From the fields derive the constructor, accessors, the printed and the parsed form, cloning and the table tests. `infer`
-gives the result types, `verify` checks what types cannot, `ref` is the meaning in NumPy. How it becomes commands is said
-once more, by `@lowers(Op)` in `loom_core/codegen`.
+gives the result types, `verify` checks what types cannot, `ref` is the meaning in NumPy. How it becomes commands
+is said once more, by `@lowers(Op)` in `loom_core/codegen`.
 """
 
 from __future__ import annotations

@@ -101,6 +101,7 @@ class _Printer:
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
+        self.suffixes: dict[str, int] = {}
         self.count = 0
 
     def name(self, value: Value) -> str:
@@ -113,10 +114,13 @@ class _Printer:
         if not wanted:
             name, self.count = f"%{self.count}", self.count + 1
             return name
-        name, suffix = wanted, 0
-        while name in self.taken:
-            suffix += 1
-            name = f"{wanted}_{suffix}"
+        name = wanted
+        if name in self.taken:
+            suffix = self.suffixes.get(wanted, 0)
+            while name in self.taken:
+                suffix += 1
+                name = f"{wanted}_{suffix}"
+            self.suffixes[wanted] = suffix
         self.taken.add(name)
         return f"%{name}"
 

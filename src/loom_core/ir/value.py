@@ -42,7 +42,7 @@ class Value:
     @property
     def parent_block(self) -> Block | None:
         """The block in which the value is defined."""
-        return self.owner.parent if self.defining_op is not None else self.owner  # type: ignore[return-value,union-attr]
+        return self.owner.parent if self.defining_op is not None else self.owner  # type: ignore[return-value]
 
     def replace_all_uses(self, new: Value) -> None:
         """Make every user take `new` instead of this value."""

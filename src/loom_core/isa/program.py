@@ -290,7 +290,7 @@ class _Checker:
         if reads_reduced and self.tail_start is None:
             self.tail_start = index
         in_tail = self.tail_start is not None
-        if in_tail and (op.is_reduction or op.is_scan):
+        if in_tail and not op.is_elementwise:
             raise self.fault(index, "a reduction or scan stands in the tail")
         for operand in sources:
             if isinstance(operand, R):
@@ -306,7 +306,7 @@ class _Checker:
                 (self.tail_reads if in_tail else self.body_reads).add(operand.number)
                 if operand.number in self.tail_reads and operand.number in self.body_reads:
                     raise self.fault(index, f"body and tail both read {operand!r}")
-        self.folds |= op.is_reduction or op.is_scan
+        self.folds |= not op.is_elementwise
         self.scans |= op.is_scan
         return in_tail
 

@@ -104,6 +104,11 @@ class SceOp:
         return self.function.startswith("scan_")
 
     @property
+    def is_elementwise(self) -> bool:
+        """Whether its result for an element depends on the operands' elements at the same place alone."""
+        return not (self.is_reduction or self.is_scan)
+
+    @property
     def is_argument(self) -> bool:
         """Whether it finds the place of an extreme element."""
         return self.function.startswith("reduce_arg")

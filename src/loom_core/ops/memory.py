@@ -139,8 +139,8 @@ class DmaStore(StridedAccess):
 class IndexedAccess(Op):
     """Family base of accesses through an index tile, and of strided ones whose mask is no box.
 
-    Element i = (i0, i1, ...) is at `base` + `offset` + index[i] * (bytes of a pointee) + sum of stride_d * i_d: `offset`
-    and `strides` are i64 scalars in bytes, `index` an i32 or i64 tile, all 0 where absent.
+    Element i = (i0, i1, ...) is at `base` + `offset` + index[i] * (bytes of a pointee) + sum of stride_d * i_d:
+    `offset` and `strides` are i64 scalars in bytes, `index` an i32 or i64 tile, all 0 where absent.
     """
 
     pure = False

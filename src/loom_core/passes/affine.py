@@ -89,6 +89,8 @@ ONE = Polynomial.constant(1)
 class Form:
     """base (a pointer argument, or None for integers) + offset + sum of strides[d] * i_d, in elements.
 
+    `index`: of a pointer, a tile of integers that is added and has no form.
+
     `widened`: on the way a narrower type, which may have wrapped, was widened. Addresses and masks take the exact
     value; as data the tile has to be computed by its own operations.
     """
@@ -97,6 +99,7 @@ class Form:
     offset: Polynomial
     strides: tuple[Polynomial, ...]
     widened: bool = False
+    index: Value | None = None
 
     @property
     def is_uniform(self) -> bool:
@@ -109,10 +112,11 @@ def uniform(offset: Polynomial, rank: int, base: Value | None = None) -> Form:
 
 
 def add_forms(a: Form, b: Form) -> Form | None:
-    if a.base is not None and b.base is not None:
+    if (a.base is not None and b.base is not None) or (a.index is not None and b.index is not None):
         return None
     strides = tuple(x + y for x, y in zip(a.strides, b.strides, strict=True))
-    return Form(a.base if a.base is not None else b.base, a.offset + b.offset, strides)
+    base, index = (y if x is None else x for x, y in ((a.base, b.base), (a.index, b.index)))
+    return Form(base, a.offset + b.offset, strides, index=index)
 
 
 def subtract_forms(a: Form, b: Form) -> Form | None:

@@ -4,8 +4,9 @@
 gives
     %i: i      %s: n      %o: n + i      %p: x + n + i
 
-Scalars are the atoms of the forms: what computes them stays as it is, and wraps as it does. A tile that a loop carries
-has a form where every iteration changes its offset alone; the offset is then an atom, named by the loop's own value.
+Scalars are the atoms of the forms: what computes them stays as it is, and wraps as it does. An integer tile without a
+form may be the index of a pointer's. A tile that a loop carries has a form where every iteration changes its offset
+alone; the offset is then an atom, named by the loop's own value.
 """
 
 from __future__ import annotations
@@ -97,6 +98,10 @@ class Forms:
         if type.is_scalar and not type.is_pointer and not isinstance(op, shape.Constant):
             return None
         operands = [self._table.get(value) for value in op.operands]
+        if isinstance(op, memory.AddPointer) and not type.is_scalar and operands[1] is None:
+            operands[1] = Form(None, ZERO, (ZERO,) * len(type.shape), index=op.offset)
+        elif not isinstance(op, memory.AddPointer) and any(form is not None and form.index for form in operands):
+            return None
         if any(form is None for form in operands):
             return None
         form: Form | None = rule(op, *operands)
@@ -131,7 +136,7 @@ class Forms:
         for i, value in enumerate(values):
             self._table.pop(value, None)
             if i in assumed:
-                self._table[value] = Form(assumed[i].base, Polynomial.atom(value), assumed[i].strides)
+                self._table[value] = replace(assumed[i], offset=Polynomial.atom(value))
             else:
                 self._scalar(value)
 
@@ -139,6 +144,8 @@ class Forms:
 def _keeps(assumed: Form, given: Form | None) -> bool:
     """Whether one iteration leaves base and strides as they are, and the offset (as data) exact."""
     if given is None or given.base is not assumed.base or given.strides != assumed.strides:
+        return False
+    if given.index is not assumed.index:
         return False
     return given.base is not None or not given.widened
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loom_core.base.dtype import bool_, i32, i64
 from loom_core.ir.block import Block, Function
@@ -29,6 +29,7 @@ from loom_core.ops import atomic, control, elementwise, memory, reduction, shape
 from loom_core.passes.affine import ONE, ZERO, Form, Polynomial, add_forms
 from loom_core.passes.forms import Forms, NotAffine, view_form
 from loom_core.passes.integers import wrap
+from loom_core.passes.log import log_rewrite
 from loom_core.passes.regions import Bounds, Comparison, Condition, Region, region_of
 
 INDEX = TileType(i64)
@@ -202,7 +203,7 @@ class _Lowering:
     # ---- accesses ----
 
     def _load(self, op: memory.Load) -> None:
-        region = self._box(op.pointer, op.mask)
+        region = self._box(op)
         fill = self._uniform_fill(op.other) if op.other is not None else None
         shape_ = op.result.type.shape
         if region is not None:
@@ -217,7 +218,7 @@ class _Lowering:
         self._bind(op.result, value)
 
     def _store(self, op: memory.Store) -> None:
-        region = self._box(op.pointer, op.mask)
+        region = self._box(op)
         if region is not None:
             address, bounds = self._strided(op.pointer, region)
             self.builder.create(memory.DmaStore, *address, self._data(op.value), bounds)
@@ -234,17 +235,17 @@ class _Lowering:
             new = self.builder.create(memory.DmaCompareSwap, base, offset, index, None, value, compare, strides)
         else:
             mask = self._data(op.mask) if op.mask is not None else None
-            new = self.builder.create(
-                memory.DmaScatterReduce, base, offset, index, mask, value, strides, kind=op.kind
-            )
+            new = self.builder.create(memory.DmaScatterReduce, base, offset, index, mask, value, strides, kind=op.kind)
         self._bind(op.result, new)
 
-    def _box(self, pointer: Value, mask: Value | None) -> Region | None:
+    def _box(self, op: memory.Load | memory.Store) -> Region | None:
         """The box that an access covers, or None where no strided descriptor can express it."""
-        form = self.forms.get(pointer)
-        if form is None or form.base is None:
-            return None
-        return Region.everything(len(pointer.type.shape)) if mask is None else region_of(mask, self.forms)
+        form, region = self.forms.get(op.pointer), None
+        if form is not None and form.base is not None and form.index is None:
+            everything = Region.everything(len(op.pointer.type.shape))
+            region = everything if op.mask is None else region_of(op.mask, self.forms)
+        log_rewrite("indexed" if region is None else "accesses", op)
+        return region
 
     def _strided(self, pointer: Value, region: Region) -> tuple[tuple[Value, Value], list[Value]]:
         """Base and offset, and the bounds, of an affine access."""
@@ -265,7 +266,8 @@ class _Lowering:
         """A pointer tile as the sum of an affine form and an index tile (new value, in elements; None: nothing)."""
         form = self.forms.get(pointer)
         if form is not None:
-            return form, None
+            index = self._sum_of_indices(None, self._data(form.index)) if form.index is not None else None
+            return replace(form, index=None), index
         op = pointer.defining_op
         if isinstance(op, memory.AddPointer):
             inner, index = self._parts(op.pointer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loom_core.ir.block import Function
+from loom_core.passes.bound_gathers import bound_gathers
 from loom_core.passes.fold_dot import fold_dot_accumulator
 from loom_core.passes.hoist import hoist_invariants
 from loom_core.passes.lower_addresses import lower_addresses
@@ -17,6 +18,7 @@ PIPELINE: tuple[Pass, ...] = (
     fold_dot_accumulator,  # on the traced program, which defines what it rounds: merging products first would change it
     simplify,
     lower_addresses,
+    bound_gathers,
     simplify,
     hoist_invariants,
     simplify,

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 from loom_core.ir.block import Block, Function
-from loom_core.ir.builder import Builder
 from loom_core.ir.op import Op
 from loom_core.ir.printer import print_value
 from loom_core.ir.types import TileType
@@ -145,14 +144,22 @@ def _key(op: Op) -> tuple[Any, ...] | None:
 def _simplify_block(block: Block, known: dict[tuple[Any, ...], Op]) -> None:
     """`known`: by key, the operations of this and the enclosing blocks so far."""
     known = dict(known)
-    for op in list(block.operations):
+    kept: list[Op] = []
+    for op in block.operations:
         replacement = _replacement(op, known) if len(op.results) == 1 else None
-        if replacement is not None:
-            op.results[0].replace_all_uses(replacement)
-            op.erase()
+        if replacement is None:
+            kept.append(op)
+            for region in op.regions:
+                _simplify_block(region, {} if op.isolated else known)
             continue
-        for region in op.regions:
-            _simplify_block(region, {} if op.isolated else known)
+        op.results[0].replace_all_uses(replacement)
+        op.drop_operands()
+        op.parent = None
+        made = replacement.defining_op
+        if made is not None and made.parent is None:  # a new constant in the op's place
+            made.parent = block
+            kept.append(made)
+    block.operations[:] = kept
 
 
 def _replacement(op: Op, known: dict[tuple[Any, ...], Op]) -> Value | None:
@@ -173,17 +180,11 @@ def _replacement(op: Op, known: dict[tuple[Any, ...], Op]) -> Value | None:
 
 
 def _constant(op: Op, number: Any, known: dict[tuple[Any, ...], Op]) -> Value:
-    """A constant of the op's result type: one that is there, or a new one in the op's place."""
+    """A constant of the op's result type: one that is there, or a new one that is in no block yet."""
     type = op.results[0].type
     value = bool(number) if type.dtype.kind == "bool" else number
     new = shape.Constant((), {"value": value, "type": type}, (), op.location)
     new.result.name = op.results[0].name
     key = _key(new)
     assert key is not None
-    first = known.setdefault(key, new)
-    if first is new:
-        assert op.parent is not None
-        builder = Builder(op.parent)
-        builder.anchor = op
-        builder.insert(new)
-    return first.results[0]
+    return known.setdefault(key, new).results[0]

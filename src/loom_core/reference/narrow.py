@@ -6,6 +6,7 @@ bits are used, none of the conversions that come with the type. A NaN result is 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -72,17 +73,24 @@ def patterns(x: Array) -> Array:
     return np.asarray(x).view(f"u{x.dtype.itemsize}")
 
 
-def widen(x: ArrayLike) -> NDArray[np.float32]:
-    """The float32 of each element, exact; NaNs are canonical."""
-    array = np.asarray(x)
-    form = format_of(array)
+@functools.cache
+def _values(name: str) -> NDArray[np.float32]:
+    """What each pattern without the sign bit is worth."""
+    form = FORMATS[name]
     values = np.full(form.sign, np.nan, np.float32)
     finite = form.largest + 1
     values[:finite] = [form.worth(pattern) for pattern in range(finite)]
     if form.infinity is not None:
         values[form.infinity] = np.inf
+    return values
+
+
+def widen(x: ArrayLike) -> NDArray[np.float32]:
+    """The float32 of each element, exact; NaNs are canonical."""
+    array = np.asarray(x)
+    form = format_of(array)
     pattern = patterns(array)
-    value = values[pattern & (form.sign - 1)]
+    value = _values(form.dtype.name)[pattern & (form.sign - 1)]
     signed: NDArray[np.float32] = np.where(np.isnan(value) | (pattern & form.sign == 0), value, -value)
     return signed
 

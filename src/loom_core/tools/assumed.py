@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 STATIC_SIZE: Final = 32
 _SIZE: Final = re.compile(r"(^|_)(BLOCK|TILE|SIZE|DIM|HEAD|GROUP|NUM|[BMNKD])", re.IGNORECASE)
+_UNROLLED: Final = 4
+"""What is assumed of sizes called MAX_...: they bound loops that are unrolled."""
 _FLAG: Final = re.compile(r"^(IS|HAS|USE|EVEN|CAUSAL|WITH|ENABLE|ALLOW|DO|NEED|TRANS|STORE|OUTPUT)(_|$)", re.IGNORECASE)
 _INDEX: Final = re.compile(r"ids|idx|index|indices|label|target|offset|lens|table|count|position", re.IGNORECASE)
+_POINTER: Final = re.compile(r"(ptrs?|pointers?)\d*$", re.IGNORECASE)
 _TYPE: Final = re.compile(r"dtype|_type$|^type", re.IGNORECASE)
 MAX_ATTEMPTS: Final = 80
 _MEMORY: Final = frozenset(
@@ -101,6 +104,8 @@ def _assumed_constant(parameter: Parameter) -> Any:
         return False
     if _TYPE.search(name):
         return ltl.float32
+    if name.upper().startswith("MAX_"):
+        return _UNROLLED
     return STATIC_SIZE if _SIZE.search(name) else 1
 
 
@@ -138,7 +143,7 @@ def pointer_parameters(kernel: JitFunction, callers: frozenset[JitFunction] = fr
                 pending += assigned[name]
                 if name in parameters:
                     found.add(name)
-    return found | {name for name in parameters if name.lower().endswith(("_ptr", "ptr", "_ptrs"))}
+    return found | {name for name in parameters if _POINTER.search(name)}
 
 
 def _pointer_arguments(call: ast.Call, kernel: JitFunction, callers: frozenset[JitFunction]) -> Iterator[ast.expr]:
@@ -171,7 +176,8 @@ def _addends(node: ast.expr) -> list[str]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         return _addends(node.left) + (_addends(node.right) if isinstance(node.op, ast.Add) else [])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-        return _addends(node.args[0])
+        passed_on = node.args[1:3] if node.func.attr == "where" else node.args[:1]
+        return [name for argument in passed_on for name in _addends(argument)]
     return []
 
 

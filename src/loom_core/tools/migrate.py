@@ -29,6 +29,8 @@ from loom_core.tools.assumed import (
 from loom_core.tools.diagnostics import NeededNameMissing, NotTritonSource, UnreadableFile, UnwritableFile
 
 if TYPE_CHECKING:
+    from ltl.jit import JitFunction
+    from ltl.launch import Variant
     from ltl.source import Loaded
 
 Status = Literal["lowered", "traced", "refused"]
@@ -116,7 +118,9 @@ class _Candidate:
         assert kernel is not None
         self.found = loaded.namespace[name]
         self.kernel = kernel
-        self.twin = innermost(twin.namespace.get(name))
+        self.traced = _entry(kernel)
+        other = innermost(twin.namespace.get(name))
+        self.twin = None if other is None else _entry(other)
         self.loaded = loaded
         self.given = given
 
@@ -131,11 +135,11 @@ class _Candidate:
             missing = [n for n in self.kernel.traced.rewritten.free_names if n in failures]
             added = [_failure(self.kernel.traced.source.file, line, n, failures[n]) for n in missing]
             return KernelReport(name, line, "refused", shown, (*error.diagnostics, *added), notes=notes)
-        function = self.kernel.lower(**arguments)
-        operations = sum(1 for _ in function.walk())
-        same = self.twin is not None and str(self.twin.lower(**arguments)) == str(function)
+        variant = _variant(self.traced, arguments)
+        operations = sum(1 for _ in variant.function.walk())
+        same = self.twin is not None and str(_variant(self.twin, arguments).function) == str(variant.function)
         try:
-            self.kernel.compile(**arguments)
+            variant.compile({})
         except LoomError as problem:
             return KernelReport(name, line, "traced", shown, problem.diagnostics, same, operations, notes)
         return KernelReport(name, line, "lowered", shown, (), same, operations, notes)
@@ -167,7 +171,7 @@ class _Candidate:
 
     def _trace(self, arguments: Mapping[str, Any]) -> LoomError | None:
         try:
-            self.kernel.lower(**arguments)
+            _variant(self.traced, arguments)
         except LoomError as error:
             return error
         return None
@@ -181,8 +185,34 @@ _GUESSED_WRONG: Final = frozenset(
 
 def _reached(error: LoomError) -> tuple[int, int]:
     """How far down the kernel's own text an error is."""
-    location = error.location.root()
-    return location.line, location.column
+    location = error.location
+    while location.parent is not None and location.parent.function != _ENTRY:
+        location = location.parent
+    # Of the expressions in a line, those that end first are evaluated first.
+    return location.line, location.end_column
+
+
+_ENTRY: Final = "call_of_a_function"
+_CALLED: Final = "function_that_is_called"
+
+
+def _entry(kernel: JitFunction) -> JitFunction:
+    """What is traced of a kernel: itself, or of a function that returns values, a kernel that calls it."""
+    from ltl.jit import JitFunction
+
+    tree = kernel.traced.source.tree
+    if not any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(tree)):
+        return kernel
+    signature = ", ".join(f"{p.name}: constexpr" if p.static else p.name for p in kernel.parameters)
+    names = ", ".join(f"{p.name}={p.name}" for p in kernel.parameters)
+    text = f"def {_ENTRY}({signature}):\n    {_CALLED}({names})\n"
+    namespace: dict[str, Any] = {_CALLED: kernel}
+    exec(text, namespace)
+    return JitFunction(namespace[_ENTRY], source=text)
+
+
+def _variant(kernel: JitFunction, arguments: Mapping[str, Any]) -> Variant:
+    return kernel.variant(kernel.specs((), arguments))
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

@@ -14,16 +14,20 @@ from loom_core.base.dtype import DType
 from loom_core.base.location import END_OF_LINE, UNKNOWN, Location, from_frame
 from loom_core.ir.block import Block, Function
 from loom_core.ir.builder import Builder
+from loom_core.ir.op import Op
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops.formats import round_float
 from loom_core.ops.shape import Constant
-from loom_core.trace.errors import OutsideKernel, TooDeep
+from loom_core.trace.errors import OutsideKernel, TooDeep, TooManyOperations
 from loom_core.trace.names import Watch
 from loom_core.trace.values import Traced
 
 CALL_LIMIT: Final = 64
 """How deep kernel functions may call each other."""
+
+OPERATION_LIMIT: Final = 1 << 16
+"""How many operations a trace may make."""
 
 
 class Frontend(Protocol):
@@ -101,7 +105,14 @@ class TraceBuilder(Builder):
 
     def __init__(self, block: Block, trace: Trace) -> None:
         self._trace = trace
+        self._count = 0
         super().__init__(block)
+
+    def insert(self, op: Op) -> Op:
+        self._count += 1
+        if self._count > OPERATION_LIMIT:
+            raise TooManyOperations(op.location, limit=OPERATION_LIMIT)
+        return super().insert(op)
 
     @property
     def location(self) -> Location:

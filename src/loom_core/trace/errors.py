@@ -133,6 +133,12 @@ class TooManyReturns(TraceError):
     hint = "let each branch end in a return, or join the branches"
 
 
+class TooManyOperations(TraceError):
+    code = "LOOM-F023"
+    template = "the kernel has more than {limit} operations"
+    hint = "loops that are unrolled repeat their bodies: write range in place of static_range, or unroll less"
+
+
 class PythonName(TraceError):
     code = "LOOM-F022"
     template = "{name} of Python cannot be used in a kernel"

@@ -20,6 +20,7 @@ from loom_core.trace.errors import (
     RuntimeValueNeeded,
     UndefinedName,
     UnknownName,
+    UnsupportedSyntax,
 )
 from loom_core.trace.loop import Loop, static_iterator
 from loom_core.trace.names import Watch
@@ -67,11 +68,14 @@ class Hooks:
         return value
 
     def static(self, value: Any, name: str | None) -> Any:
-        """A value on its way into a variable declared constexpr."""
+        """A value on its way into a variable declared constexpr, which holds a run-time value too."""
         static = self.frontend.static_value(value)
-        if static is NOT_STATIC:
-            raise RuntimeValueNeeded(self.trace.location(), what=f"the value of {name}, declared constexpr,")
-        return static
+        return self.assign(value, name) if static is NOT_STATIC else static
+
+    def raised(self, text: str) -> None:
+        """`raise` is reached: where it stands, or in a branch that is decided at run time."""
+        hint = "it may stand only where what is known when the kernel is compiled does not lead"
+        raise UnsupportedSyntax(self.trace.location(), what=text, hint=hint)
 
     def use(self, value: Any, name: str) -> Any:
         """A variable that may have no value is read."""

@@ -121,7 +121,6 @@ class _Rewriter:
         self.bound: list[set[str]] = []
         self.free: set[str] = set()
         self.controlled: dict[str, None] = {}
-        self.static_names: set[str] = set()
         self.count = 0
         self.loops: list[str] = []
 
@@ -185,25 +184,20 @@ class _Rewriter:
         return [_at(ast.Assign([node.target], self._wrapped([node.target], value)), node)]
 
     def stmt_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
-        name = node.target.id if isinstance(node.target, ast.Name) else ""
-        static = _is_static_annotation(node.annotation)
-        if static:
-            self.static_names.add(name)
         if node.value is None:
             return []
-        value = self._assigned([node.target], node.value)
-        if not static:
-            self.static_names.discard(name)
+        value = self.expr(node.value)
+        value = self._wrapped([node.target], value, "static" if _is_static_annotation(node.annotation) else "assign")
         self.define([node.target])
         return [_at(ast.Assign([node.target], value), node)]
 
     def _assigned(self, targets: list[ast.expr], value: ast.expr) -> ast.expr:
         return self._wrapped(targets, self.expr(value))
 
-    def _wrapped(self, targets: list[ast.expr], value: ast.expr) -> ast.expr:
+    def _wrapped(self, targets: list[ast.expr], value: ast.expr, function: str = "assign") -> ast.expr:
         only = targets[0] if len(targets) == 1 else None
         name = only.id if isinstance(only, ast.Name) else None
-        hook = _hook("static" if name in self.static_names else "assign", value, _constant(name))
+        hook = _hook(function, value, _constant(name))
         _at(hook, value)
         return hook
 
@@ -214,6 +208,9 @@ class _Rewriter:
         test = self.expr(node.test)
         message = _lambda(self.expr(node.msg)) if node.msg is not None else _constant(None)
         return [_at(ast.Expr(_hook("assert_", test, message)), node)]
+
+    def stmt_Raise(self, node: ast.Raise) -> list[ast.stmt]:
+        return [_at(ast.Expr(_hook("raised", _constant(ast.unparse(node)))), node)]
 
     def stmt_If(self, node: ast.If) -> list[ast.stmt]:
         test = self.expr(node.test)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-MIN_SAMPLE_SECONDS = 2e-3
+MIN_SAMPLE_SECONDS = 20e-3
 PAIRS = 9
 SLOW_PAIRS = 3
 SLOW_SECONDS = 1.0
@@ -26,7 +26,7 @@ class Comparison:
 def compare(ours: Callable[[], object], theirs: Callable[[], object], pairs: int = PAIRS) -> Comparison:
     """Warm both, then alternate them; a side that takes over a second is measured in 3 pairs, the others in at least 9.
 
-    Each sample repeats its side until it is at least 2 ms long.
+    Each sample repeats its side until it is at least 20 ms long, so that what the other side left in the caches does not matter.
     """
     repeats = [_repeats(side) for side in (ours, theirs)]
     if max(seconds for _, seconds in repeats) > SLOW_SECONDS:

@@ -21,8 +21,8 @@ from loom_core.objfile import read_object, validate, write_object
 from tests.codegen.execution import compiled, faults
 from tests.codegen.random_kernels import KernelMaker, random_launch
 
-SMALL = range(110)
-LARGE = range(1000, 1040)
+SMALL = range(50)
+LARGE = range(1000, 1015)
 DETERMINISM = range(2000, 2006)
 ROOT = Path(__file__).resolve().parents[2]
 

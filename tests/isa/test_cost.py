@@ -256,7 +256,7 @@ ENGINE_COMMANDS = [spec.mnemonic for spec in ALL_COMMANDS if spec.synchronises]
 
 
 @pytest.mark.parametrize("mnemonic", ENGINE_COMMANDS)
-@unhurried
+@settings(unhurried, max_examples=20)
 @given(data=st.data())
 def test_costs_are_not_negative(mnemonic: str, data: st.DataObject) -> None:
     operands, flags = data.draw(calls(mnemonic))

@@ -26,7 +26,8 @@ class Comparison:
 def compare(ours: Callable[[], object], theirs: Callable[[], object], pairs: int = PAIRS) -> Comparison:
     """Warm both, then alternate them; a side that takes over a second is measured in 3 pairs, the others in at least 9.
 
-    Each sample repeats its side until it is at least 20 ms long, so that what the other side left in the caches does not matter.
+    Each sample repeats its side until it is at least 20 ms long, so that what the other side left in the caches does
+    not matter.
     """
     repeats = [_repeats(side) for side in (ours, theirs)]
     if max(seconds for _, seconds in repeats) > SLOW_SECONDS:

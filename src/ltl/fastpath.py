@@ -43,7 +43,8 @@ from libloom.kernel import buffer_word, float_index, register_word
 from loom_core.base import dtype as core
 from loom_core.base.diagnostics import LoomError, without_internal_frames
 from loom_core.base.knobs import overrides
-from ltl.launch import MISSING, Argument, Variant, relocated
+from loom_core.launch import Variant, relocated
+from ltl.launch import MISSING, Argument
 from ltl.signature import Parameter, PointerSpec, ScalarSpec, StaticSpec
 
 if TYPE_CHECKING:

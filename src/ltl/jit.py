@@ -19,8 +19,9 @@ from ltl.upstream import python_function
 
 if TYPE_CHECKING:
     from loom_core.isa.machine import MachineConfig
+    from loom_core.launch import Variant
     from loom_core.objfile import LoomObject
-    from ltl.launch import Argument, Variant
+    from ltl.launch import Argument
 
 _GRIDS_KEPT: Final = 4096
 
@@ -113,6 +114,7 @@ class JitFunction:
 
     def launch(self, grid: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Launch over `grid`. Everything that generated code does not handle, and the first call of each kind."""
+        from loom_core.launch import interpret_variant, run_variant
         from ltl import launch
 
         values, arguments = self._read(args, kwargs)
@@ -122,9 +124,9 @@ class JitFunction:
         variant = self.variant(tuple(argument.spec for argument in arguments), debug=debug)
         views, scalars = launch.split_leaves(self.parameters, arguments)
         if knobs.interpret:
-            launch.interpret_variant(variant, views, scalars, sizes)
+            interpret_variant(variant, views, scalars, sizes)
             return
-        launch.run_variant(variant, views, scalars, sizes)
+        run_variant(variant, views, scalars, sizes)
         if debug == self.debug:
             self._remember(values, arguments, variant)
 
@@ -154,7 +156,7 @@ class JitFunction:
         debug: whether device assertions are checked, by default as the kernel was declared.
         """
         from loom_core.isa.machine import L1
-        from ltl.launch import Variant
+        from loom_core.launch import Variant
 
         key = specs, self.debug if debug is None else debug
         with self._lock:
@@ -245,6 +247,7 @@ class JitFunction:
 
     def trace(self, /, *args: Any, grid: Any, **kwargs: Any) -> Any:
         """Run the kernel under the cycle model of its machine; gives the simulator's trace."""
+        from loom_core.launch import trace_variant
         from ltl import launch
 
         try:
@@ -253,7 +256,7 @@ class JitFunction:
             sizes = launch.read_grid(grid, self.traced.name, lambda: dict(zip(names, values, strict=True)))
             variant = self.variant(tuple(argument.spec for argument in arguments))
             views, scalars = launch.split_leaves(self.parameters, arguments)
-            return launch.trace_variant(variant, views, scalars, sizes)
+            return trace_variant(variant, views, scalars, sizes)
         except LoomError as error:
             raise without_internal_frames(error) from None
 

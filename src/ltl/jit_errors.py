@@ -39,12 +39,6 @@ class NotLaunched(LaunchError):
     hint = "launch it with {function}[grid](...); inside other kernels it can be called directly"
 
 
-class ReadOnlyArgument(LaunchError):
-    code = "LOOM-R106"
-    template = "argument {name} is a read-only {kind}, and {function} writes to it"
-    hint = "pass a writable array of your own, for example numpy.array(x)"
-
-
 class ConstexprValue(LaunchError):
     code = "LOOM-R107"
     template = "argument {name}, declared constexpr, is {given}: {reason}"

@@ -1,4 +1,4 @@
-"""Launching kernels: arguments to specs, specs to compiled variants, variants to runs.
+"""Launching kernels: what their arguments and grids are; `loom_core.launch` compiles and runs.
 
 `fastpath` repeats what `JitFunction.launch` does for calls of a kind seen before, in generated code; everything that is
 not plain comes here.
@@ -6,31 +6,20 @@ not plain comes here.
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from libloom.arrays import ArrayView, UnusableArray, view_array
-from libloom.kernel import LoadedKernel, overlaps, register_value
-from loom_core.base.diagnostics import LoomError
 from loom_core.base.dtype import DType
-from loom_core.base.knobs import knobs
-from loom_core.base.location import UNKNOWN, Location
-from loom_core.ir.block import Function
-from loom_core.isa.machine import MachineConfig
-from loom_core.objfile import LoomObject
+from loom_core.base.location import UNKNOWN
 from loom_core.trace.context import caller
-from loom_core.trace.names import Watch
 from ltl.constant import constexpr
 from ltl.host_descriptor import is_descriptor
 from ltl.jit_errors import (
     ConstexprValue,
-    ReadOnlyArgument,
     ScalarOutOfRange,
     UnsupportedArgument,
     WrongArguments,
@@ -75,81 +64,6 @@ class Argument:
 
     spec: Spec
     leaves: list[ArrayView | bool | int | float] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class Variant:
-    """A kernel for one tuple of specs: traced, and compiled with and without the assumption that outputs are apart."""
-
-    specs: tuple[Spec, ...]
-    function: Function
-    watches: list[Watch]
-    machine: MachineConfig
-    kernel_name: str
-    changes: int = 0
-    _kernels: dict[bool, LoadedKernel] = field(default_factory=dict)
-    _compiling: threading.Lock = field(default_factory=threading.Lock)
-
-    def current(self) -> bool:
-        """Whether everything that the kernel read from outside is as it was when it was traced.
-
-        `changes` counts how often an equal value took another's place: code that compares identities is then outdated.
-        """
-        before = [watch.value for watch in self.watches]
-        current = all(watch.unchanged() for watch in self.watches)
-        self.changes += any(watch.value is not value for watch, value in zip(self.watches, before, strict=True))
-        return current
-
-    @property
-    def apart(self) -> LoadedKernel:
-        """Compiled for arrays that do not overlap what is written."""
-        return self._kernel(True)
-
-    @property
-    def overlapping(self) -> LoadedKernel:
-        """Compiled for arrays of which some may overlap."""
-        return self._kernel(False)
-
-    def _kernel(self, apart: bool) -> LoadedKernel:
-        with self._compiling:
-            if apart not in self._kernels:
-                self._kernels[apart] = LoadedKernel(self.compile({} if apart else {"assume_noalias": False}))
-            return self._kernels[apart]
-
-    def compile(self, options: Mapping[str, Any]) -> LoomObject:
-        """The object: from the cache on disk, or compiled and put there."""
-        from loom_core.cache import object_cache
-        from loom_core.compile import COMPILER_VERSION, SHOW_TIMING, compile_kernel
-        from loom_core.ir.printer import print_function
-        from loom_core.objfile import read_object, write_object
-
-        # The IR with its locations holds all that the object is made of: the sources of the kernel and its helpers, the
-        # signature, and the outside values that it read. So no change of any of them can meet a stale object.
-        text = print_function(self.function, locations=True)
-        key = cache_key(text, self.machine, options, COMPILER_VERSION)
-        # What compiling shows or writes down is there only where it compiles.
-        wanted = knobs.dump_dir is not None or knobs.debug >= SHOW_TIMING
-        stored = None if wanted else object_cache.get(key)
-        if stored is not None:
-            return read_object(stored)
-        # Compiling may change the function that it is given.
-        from loom_core.ir.rewriter import clone_function
-
-        obj = compile_kernel(clone_function(self.function), machine=self.machine, options=dict(options))
-        object_cache.put(key, write_object(obj))
-        return obj
-
-
-def cache_key(text: str, machine: MachineConfig, options: Mapping[str, Any], compiler_version: str) -> str:
-    """The name of an object in the cache: a hash of the traced program and of all else that decides its bytes."""
-    from blake3 import blake3
-
-    parts = [text, machine.digest(), repr(sorted(options.items())), compiler_version]
-    digest = blake3()
-    for part in parts:
-        data = part.encode()
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
@@ -313,22 +227,6 @@ def read_grid(grid: Any, name: str, arguments: Callable[[], dict[str, Any]]) -> 
 # ---- runs ------------------------------------------------------------------------------------------------------------
 
 
-def choose(variant: Variant, views: Sequence[ArrayView]) -> LoadedKernel:
-    """The compiled form whose assumption about overlap the arrays meet."""
-    apart = variant.apart
-    by_slot = {arg.slot: view for arg, view in zip(apart.object.abi.buffers, views, strict=True)}
-    if any(overlaps(by_slot[a], by_slot[b]) for a, b in apart.object.abi.noalias):
-        return variant.overlapping
-    return apart
-
-
-def check_writable(variant: Variant, views: Sequence[ArrayView]) -> None:
-    """ReadOnlyArgument for a read-only array that the kernel writes to."""
-    for arg, view in zip(variant.apart.object.abi.buffers, views, strict=True):
-        if arg.written and not view.writable:
-            raise ReadOnlyArgument(caller(), name=arg.name, kind=view.kind, function=variant.kernel_name)
-
-
 def split_leaves(
     parameters: Sequence[Parameter], arguments: Sequence[Argument]
 ) -> tuple[list[ArrayView], list[tuple[DType, bool | int | float]]]:
@@ -343,74 +241,3 @@ def split_leaves(
             else:
                 scalars.append((spec.dtype, leaf))
     return views, scalars
-
-
-def run_variant(
-    variant: Variant,
-    views: Sequence[ArrayView],
-    scalars: Sequence[tuple[DType, bool | int | float]],
-    grid: tuple[int, int, int],
-) -> None:
-    """Run a variant on arrays and numbers."""
-    check_writable(variant, views)
-    kernel = choose(variant, views)
-    if knobs.debug >= 1:
-        shown = ", ".join(map(str, variant.specs))
-        print(f"loom: launch {variant.kernel_name}({shown}) over {grid}", file=sys.stderr)
-    if 0 in grid:
-        return
-    try:
-        kernel.run(views, [register_value(dtype, number) for dtype, number in scalars], grid)
-    except LoomError as error:
-        raise relocated(error, variant.function) from None
-
-
-def relocated(error: LoomError, function: Function) -> LoomError:
-    """`error` of a run with its locations as the traced kernel knows them: full path, whole span, chain of calls."""
-    known = {
-        (os.path.basename(op.location.file), op.location.line, op.location.column): op.location
-        for op in function.walk()
-    }
-
-    def full(at: Location) -> Location:
-        return known.get((os.path.basename(at.file), at.line, at.column), at)
-
-    return type(error).of(replace(found, location=full(found.location)) for found in error.diagnostics)
-
-
-def trace_variant(
-    variant: Variant,
-    views: Sequence[ArrayView],
-    scalars: Sequence[tuple[DType, bool | int | float]],
-    grid: tuple[int, int, int],
-) -> Any:
-    """Run a variant under the cycle model; gives the simulator's trace."""
-    check_writable(variant, views)
-    kernel = choose(variant, views)
-    values = [register_value(dtype, number) for dtype, number in scalars]
-    return kernel.program.trace(kernel.bindings(views), kernel.registers(values, grid))
-
-
-def interpret_variant(
-    variant: Variant,
-    views: Sequence[ArrayView],
-    scalars: Sequence[tuple[DType, bool | int | float]],
-    grid: tuple[int, int, int],
-) -> None:
-    """Run a variant by the reference meaning of its operations (LOOM_INTERPRET=1)."""
-    import ctypes
-
-    from loom_core.interp import Buffer, interpret
-
-    remaining_views, remaining_scalars = iter(views), iter(scalars)
-    arguments: list[Any] = []
-    for parameter in variant.function.arguments:
-        if parameter.type.is_pointer:
-            view = next(remaining_views)
-            size = view.high - view.low
-            memory = (ctypes.c_uint8 * size).from_address(view.address + view.low) if size else bytearray()
-            arguments.append(Buffer(parameter.name or "", np.frombuffer(memoryview(memory), np.uint8), -view.low))
-        else:
-            arguments.append(next(remaining_scalars)[1])
-    if 0 not in grid:
-        interpret(variant.function, arguments, grid)

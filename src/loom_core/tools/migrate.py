@@ -29,8 +29,8 @@ from loom_core.tools.assumed import (
 from loom_core.tools.diagnostics import NeededNameMissing, NotTritonSource, UnreadableFile, UnwritableFile
 
 if TYPE_CHECKING:
+    from loom_core.launch import Variant
     from ltl.jit import JitFunction
-    from ltl.launch import Variant
     from ltl.source import Loaded
 
 Status = Literal["lowered", "traced", "refused"]

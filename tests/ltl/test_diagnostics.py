@@ -12,6 +12,7 @@ import pytest
 
 import ltl
 from loom_core.base.diagnostics import INTERNAL_PACKAGES, Diagnostic, LoomError
+from loom_core.trace import context
 from tests.ltl.kernel_runs import interpret
 
 CASES: list[tuple[str, str, Callable[..., Any]]] = []
@@ -473,7 +474,8 @@ def infinite_integers(out, n):
 
 
 @pytest.mark.parametrize(("code", "caret", "function"), CASES, ids=lambda case: getattr(case, "__name__", ""))
-def test_wrong_kernels(code: str, caret: str, function: Callable[..., Any]) -> None:
+def test_wrong_kernels(monkeypatch: pytest.MonkeyPatch, code: str, caret: str, function: Callable[..., Any]) -> None:
+    monkeypatch.setattr(context, "OPERATION_LIMIT", 1000)
     error = failure(ltl.jit(function).lower, "*i32", "i32")
     (diagnostic,) = error.diagnostics
     assert (diagnostic.code, underlined(diagnostic)) == (code, caret)

@@ -1,14 +1,11 @@
 """What people met with other implementations of the language, each report as a test of what should happen.
 
-Kernels run by the reference interpreter here: some of their operations have no lowering yet.
+Kernels run by the reference interpreter, and compiled where they compile.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import textwrap
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -17,13 +14,43 @@ import pytest
 
 import ltl
 from loom_core.base.diagnostics import LoomError
+from tests.ltl import test_stale_caches
 from tests.ltl.kernel_runs import interpret, result
 
 BF16 = ml_dtypes.bfloat16
-SOURCES = Path(ltl.__file__).resolve().parents[1]
+
+REPORTS = {
+    "P01": "products of bfloat16 matrices",
+    "P02": "arithmetic of bfloat16",
+    "P03": "casts to 8-bit floats",
+    "P05": "floats that no integer can hold",
+    "P06": "while loops that run no time",
+    "P07": "NaN in reductions",
+    "P10": "cumsum in a loop",
+    "P13": "boundary checks of some dimensions",
+    "P14": "masked elements without `other`",
+    "P16": "memory behind masked elements",
+    "P18": "views with offset and strides",
+    "P23": "offsets that wrap in int32",
+    "P24": "atomic loads and stores",
+    "P26": "precisions of dot",
+    "P27": "rounding of narrow products",
+    "P30": "helpers that a string chooses",
+    "P31": "numbers of one divisibility",
+    "P32": "tuples as arguments",
+    "P33": "None as argument",
+    "P35": "shifts of unsigned integers",
+}
+"""Ids of the reports about kernels in Triton's language, and what each is about."""
 
 
-# ---- P01, P02, P27: bfloat16 -----------------------------------------------------------------------------------------
+def test_every_report_has_a_test() -> None:
+    functions = [value for module in (sys.modules[__name__], test_stale_caches) for value in vars(module).values()]
+    marks = [mark for function in functions for mark in getattr(function, "pytestmark", [])]
+    assert {id for mark in marks if mark.name == "report" for id in mark.args} == set(REPORTS)
+
+
+# ---- bfloat16 --------------------------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -33,6 +60,7 @@ def product(out, a, b, N: ltl.constexpr):
     ltl.store(out + at, ltl.dot(ltl.load(a + at), ltl.load(b + at)))
 
 
+@pytest.mark.report("P01")
 def test_products_of_small_bf16_integers_are_exact() -> None:
     generator = np.random.default_rng(1)
     a, b = (generator.integers(-2, 3, (16, 16)).astype(BF16) for _ in range(2))
@@ -51,6 +79,7 @@ def narrow_arithmetic(total, times, less, negated, fused, x, y, N: ltl.constexpr
     ltl.store(fused + i, ltl.fma(a, b, a))
 
 
+@pytest.mark.report("P02")
 def test_bf16_arithmetic_computes_in_float32_and_rounds_once() -> None:
     x, y = np.array([2.5, -5], BF16), np.array([2, -2], BF16)
     total, times, negated, fused = (np.zeros(2, BF16) for _ in range(4))
@@ -63,6 +92,7 @@ def test_bf16_arithmetic_computes_in_float32_and_rounds_once() -> None:
     assert fused.tolist() == [7.5, 5]
 
 
+@pytest.mark.report("P27")
 @pytest.mark.parametrize("dtype", [BF16, np.float16])
 def test_narrow_multiplication_rounds_to_nearest_even(dtype: Any) -> None:
     generator = np.random.default_rng(2)
@@ -75,6 +105,7 @@ def test_narrow_multiplication_rounds_to_nearest_even(dtype: Any) -> None:
     assert np.array_equal(total, (wide_x + wide_y).astype(dtype))
 
 
+@pytest.mark.report("P02")
 def test_narrow_fma_rounds_once() -> None:
     """x * y + x is 1 + 2^-8 + 2^-16, above the midpoint between neighbours of bfloat16, which a float32 sum is not."""
     x, y = np.array([2.0**-8 * (1 + 2.0**-7), 3.0], BF16), np.array([1.0, 5.0], BF16)
@@ -84,7 +115,7 @@ def test_narrow_fma_rounds_once() -> None:
     assert np.array_equal(outs[3], exact.astype(BF16))
 
 
-# ---- P03, P05: conversions -------------------------------------------------------------------------------------------
+# ---- conversions -----------------------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -93,12 +124,14 @@ def through(out, x, N: ltl.constexpr, DTYPE: ltl.constexpr):
     ltl.store(out + i, ltl.load(x + i).to(DTYPE).to(ltl.float32))
 
 
+@pytest.mark.report("P03")
 def test_fp8_casts_round_once_to_even_and_saturate() -> None:
     x = np.array([126.24, 465, 1.0625, np.nan, 1.5 * 2.0**-10, np.inf, -1e9], np.float32)
     got = result(through, 7, np.float32, x, N=7, DTYPE=ltl.float8e4nv)
     assert np.array_equal(got, np.array([128, 448, 1, np.nan, 2.0**-9, 448, -448], np.float32), equal_nan=True)
 
 
+@pytest.mark.report("P03")
 @pytest.mark.parametrize(
     ("dtype", "own"), [(ltl.float8e4nv, ml_dtypes.float8_e4m3fn), (ltl.float8e5, ml_dtypes.float8_e5m2)]
 )
@@ -122,6 +155,7 @@ def to_integers(i8, u8, i16, i32, x, N: ltl.constexpr):
     ltl.store(i32 + i, v.to(ltl.int32))
 
 
+@pytest.mark.report("P05")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, BF16, np.float64])
 def test_float_to_integer_saturates_and_nan_is_zero(dtype: Any) -> None:
     x = np.array([np.inf, 510, -200, np.nan, -np.inf, 2.75], dtype)
@@ -134,7 +168,7 @@ def test_float_to_integer_saturates_and_nan_is_zero(dtype: Any) -> None:
     assert outs[3].tolist() == [high, 510, -200, 0, low, 2]
 
 
-# ---- P06: while ------------------------------------------------------------------------------------------------------
+# ---- while -----------------------------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -145,12 +179,13 @@ def count(out, n):
     ltl.store(out, i)
 
 
+@pytest.mark.report("P06")
 @pytest.mark.parametrize("n", [0, 5])
 def test_while_whose_condition_starts_false(n: int) -> None:
     assert result(count, 1, np.int32, n)[0] == n
 
 
-# ---- P07: NaN in reductions ------------------------------------------------------------------------------------------
+# ---- NaN in reductions -----------------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -162,6 +197,7 @@ def extremes(values, places, x, N: ltl.constexpr, LEFT: ltl.constexpr):
     ltl.store(places + 1, ltl.argmin(v, 0, tie_break_left=LEFT))
 
 
+@pytest.mark.report("P07")
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("where", [0, 1, 2, 3])
 def test_reductions_skip_nan(where: int, left: bool) -> None:
@@ -172,6 +208,7 @@ def test_reductions_skip_nan(where: int, left: bool) -> None:
     assert places.tolist() == [int(np.nanargmax(x)), int(np.nanargmin(x))]
 
 
+@pytest.mark.report("P07")
 def test_reductions_of_nothing_but_nan() -> None:
     values, places = np.zeros(2, np.float32), np.zeros(2, np.int32)
     interpret(extremes, values, places, np.full(4, np.nan, np.float32), N=4, LEFT=True)
@@ -189,11 +226,12 @@ def propagated(out, x, N: ltl.constexpr):
     ltl.store(out, ltl.reduce(ltl.load(x + ltl.arange(0, N)), 0, propagating))
 
 
+@pytest.mark.report("P07")
 def test_nan_propagates_where_it_is_asked_to() -> None:
     assert np.isnan(result(propagated, 1, np.float32, np.array([1, np.nan, 3, 2], np.float32), N=4)[0])
 
 
-# ---- P10: scans in loops ---------------------------------------------------------------------------------------------
+# ---- scans in loops --------------------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -207,12 +245,13 @@ def running_count(out, n, BLOCK: ltl.constexpr):
         base += ltl.sum(ones)
 
 
+@pytest.mark.report("P10")
 @pytest.mark.parametrize("block", [8, 32])
 def test_cumsum_in_a_loop_with_a_masked_tail(block: int) -> None:
     assert result(running_count, 20, np.int32, 20, BLOCK=block).tolist() == list(range(1, 21))
 
 
-# ---- P13: partial boundary checks ------------------------------------------------------------------------------------
+# ---- partial boundary checks -----------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -222,6 +261,7 @@ def checked_on_columns(out, x, rows, columns, M: ltl.constexpr, N: ltl.constexpr
     ltl.store(out + ltl.arange(0, M)[:, None] * N + ltl.arange(0, N)[None, :], v)
 
 
+@pytest.mark.report("P13")
 def test_only_the_listed_dimensions_are_bounded() -> None:
     """The array has two rows by its shape; the third is in its storage, and may be read."""
     storage = np.arange(1, 13, dtype=np.float32)
@@ -239,6 +279,7 @@ def checked_in_three(out, x, d0, d1, d2, s0, s1, s2, B: ltl.constexpr, CHECK: lt
     ltl.store(out + i[:, None, None] * (B * B) + i[None, :, None] * B + i[None, None, :], v)
 
 
+@pytest.mark.report("P13")
 @pytest.mark.parametrize("check", [(2,), (1,), (0, 1), (0, 1, 2)])
 def test_boundary_checks_of_three_dimensions(check: tuple[int, ...]) -> None:
     """Strides of a column-major array; what is beyond its shape is in its storage."""
@@ -255,7 +296,7 @@ def test_boundary_checks_of_three_dimensions(check: tuple[int, ...]) -> None:
     assert np.array_equal(got, expected, equal_nan=True)
 
 
-# ---- P14, P16, P18: masked and strided access ------------------------------------------------------------------------
+# ---- masked and strided access ---------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -264,6 +305,7 @@ def masked_sum(out, p, n, N: ltl.constexpr):
     ltl.store(out, ltl.sum(ltl.load(p + i, mask=i < n), 0))
 
 
+@pytest.mark.report("P14")
 def test_masked_elements_without_other_are_zero() -> None:
     assert result(masked_sum, 1, np.float32, np.ones(5, np.float32), 5, N=8)[0] == 5
 
@@ -277,6 +319,7 @@ def before_the_start(out, p, N: ltl.constexpr, BACK: ltl.constexpr, MASKED: ltl.
         ltl.store(out + ltl.arange(0, N), ltl.load(p + i))
 
 
+@pytest.mark.report("P16")
 def test_masked_elements_touch_no_memory() -> None:
     x = np.arange(8, dtype=np.float32)
     got = result(before_the_start, 8, np.float32, x, N=8, BACK=5, MASKED=True)
@@ -294,6 +337,7 @@ def add_one(x, rows, columns, row_stride, column_stride, M: ltl.constexpr, N: lt
     ltl.store(p, ltl.load(p, mask=mask) + 1, mask=mask)
 
 
+@pytest.mark.report("P18")
 def test_views_are_reached_through_offset_and_strides() -> None:
     torch = pytest.importorskip("torch")
     whole = torch.arange(24, dtype=torch.float32).reshape(3, 8)
@@ -304,7 +348,7 @@ def test_views_are_reached_through_offset_and_strides() -> None:
     assert torch.equal(whole, expected)
 
 
-# ---- P23: wrapping offsets -------------------------------------------------------------------------------------------
+# ---- wrapping offsets ------------------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -312,11 +356,12 @@ def wrapping(out):
     ltl.store(out + ltl.program_id(0), ((ltl.program_id(0) + 319) * 7864320).to(ltl.int64))
 
 
+@pytest.mark.report("P23")
 def test_int32_offsets_wrap() -> None:
     assert result(wrapping, 2, np.int64, grid=2).tolist() == [-1786249216, -1778384896]
 
 
-# ---- P24: atomic loads and stores ------------------------------------------------------------------------------------
+# ---- atomic loads and stores -----------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -326,6 +371,7 @@ def atomic_copy(out, x, n, N: ltl.constexpr, MASKED: ltl.constexpr):
     ltl.atomic_store(out + i, ltl.atomic_load(x + i, mask=mask), mask=mask)
 
 
+@pytest.mark.report("P24")
 @pytest.mark.parametrize("masked", [False, True])
 def test_atomic_load_and_store_copy(masked: bool) -> None:
     x = np.arange(1, 9, dtype=np.int32)
@@ -333,7 +379,7 @@ def test_atomic_load_and_store_copy(masked: bool) -> None:
     assert np.array_equal(result(atomic_copy, 8, np.int32, x, 5, N=8, MASKED=masked), expected)
 
 
-# ---- P26: precisions of dot ------------------------------------------------------------------------------------------
+# ---- precisions of dot -----------------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -355,6 +401,7 @@ PRECISIONS = {
 }
 
 
+@pytest.mark.report("P26")
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_input_precision_is_honoured(precision: str | None) -> None:
     generator = np.random.default_rng(3)
@@ -369,49 +416,7 @@ def test_input_precision_is_honoured(precision: str | None) -> None:
         assert error > 2.0**-16, "the operands were not rounded"
 
 
-# ---- P30, P31: what a compiled kernel depends on ---------------------------------------------------------------------
-
-
-def test_a_helper_chosen_by_a_string_is_in_the_key(tmp_path: Path) -> None:
-    """The body of a helper that only a constexpr selects is rewritten; the next process must see it."""
-    text = """
-    import sys, numpy as np, ltl
-    from loom_core.base.knobs import knobs
-
-    @ltl.jit
-    def add(a, b):
-        return a + b {change}
-
-    @ltl.jit
-    def sub(a, b):
-        return a - b
-
-    HELPERS = (("add", add), ("sub", sub))
-
-    @ltl.jit
-    def apply(out, a, b, NAME: ltl.constexpr):
-        for name, function in HELPERS:
-            if name == NAME:
-                ltl.store(out, function(a, b))
-
-    out = np.zeros(1, np.int32)
-    apply[(1,)](out, 7, 2, NAME=sys.argv[1])
-    print(out[0])
-    """
-    file = tmp_path / "kernels.py"
-    environment = {"PYTHONPATH": str(SOURCES), "LOOM_CACHE_DIR": str(tmp_path / "cache")}
-
-    def run(change: str, name: str) -> str:
-        file.write_text(textwrap.dedent(text).replace("{change}", change))
-        done = subprocess.run(
-            [sys.executable, str(file), name], env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    assert run("", "add") == "9"
-    assert run("", "sub") == "5"
-    assert run("+ 100", "add") == "109"
+# ---- what a compiled kernel depends on (test_stale_caches has more) --------------------------------------------------
 
 
 @ltl.jit
@@ -420,12 +425,13 @@ def specialised(out, z):
         ltl.store(out + i // 16, z)
 
 
+@pytest.mark.report("P31")
 def test_numbers_of_one_divisibility_do_not_share_what_differs() -> None:
     assert result(specialised, 64, np.int32, 32).tolist() == [32] * 2 + [0] * 62
     assert result(specialised, 64, np.int32, 1024).tolist() == [1024] * 64
 
 
-# ---- P32, P33: tuples and None ---------------------------------------------------------------------------------------
+# ---- tuples and None -------------------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -438,6 +444,7 @@ def static_tuple(out, S: ltl.constexpr, strides, rest):
     ltl.store(out + i * strides[0] + j * strides[1], value)
 
 
+@pytest.mark.report("P32")
 def test_tuples_unpack_and_index() -> None:
     out = np.zeros((4, 8), np.int32)
     interpret(static_tuple, out, (4, 4), tuple(s // 4 for s in out.strides), (100, None))
@@ -455,6 +462,7 @@ def with_bias(out, x, bias, N: ltl.constexpr, MASK: ltl.constexpr = None):
     ltl.store(out + i, v)
 
 
+@pytest.mark.report("P33")
 def test_none_means_absent() -> None:
     x = np.arange(4, dtype=np.float32)
     assert result(with_bias, 4, np.float32, x, None, N=4).tolist() == [0, 1, 2, 3]
@@ -462,7 +470,7 @@ def test_none_means_absent() -> None:
     assert "%bias" not in str(with_bias.lower("*fp32", "*fp32", None, N=4))
 
 
-# ---- P35: unsigned shifts --------------------------------------------------------------------------------------------
+# ---- unsigned shifts -------------------------------------------------------------------------------------------------
 
 
 @ltl.jit
@@ -471,6 +479,7 @@ def shifted(out, x, N: ltl.constexpr):
     ltl.store(out + i, ltl.load(x + i) >> 5)
 
 
+@pytest.mark.report("P35")
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
 def test_unsigned_shifts_are_logical(dtype: Any) -> None:
     bits = np.iinfo(dtype).bits

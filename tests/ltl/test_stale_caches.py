@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,11 +15,11 @@ import numpy as np
 import pytest
 
 import ltl
+from loom_core.base.knobs import knobs
 
 SOURCES = Path(ltl.__file__).resolve().parents[1]
 
 MODULE = """
-import sys
 import numpy as np
 import ltl
 
@@ -41,76 +42,125 @@ def helper(x):
     return inner(x) + LIMIT
 
 
+@ltl.jit
+def chosen(x):
+    return x * 1000
+
+
+HELPERS = (("inner", inner), ("chosen", chosen))
+
+
 def made(offset):
     @ltl.jit
-    def kernel(out, x, extra: ltl.constexpr = 7, again=11):
+    def kernel(out, x, NAME: ltl.constexpr, extra: ltl.constexpr = 7, again=11):
         for i in ltl.static_range(WIDTH):
             ltl.store(out + i, helper(x) + TABLE[1] * Settings.scale + extra + again + offset)
+        for name, function in HELPERS:
+            if name == NAME:
+                ltl.store(out + 7, function(x))
     return kernel
 
 
 out = np.zeros(8, np.int32)
-made(100)[(1,)](out, 1)
-print(out.sum())
+made(100)[(1,)](out, 2, NAME="chosen")
+TOTAL = int(out.sum())
 """
 
 CHANGES = {
     "global": ("LIMIT = 3", "LIMIT = 4", 4),
     "tuple": ("TABLE = (1, 2)", "TABLE = (1, 3)", 20),
-    "constexpr": ("WIDTH = ltl.constexpr(4)", "WIDTH = ltl.constexpr(5)", 133),
+    "constexpr": ("WIDTH = ltl.constexpr(4)", "WIDTH = ltl.constexpr(5)", 135),
     "class attribute": ("scale = 5", "scale = 6", 8),
     "helper": ("inner(x) + LIMIT", "inner(x) - LIMIT", -24),
-    "helper of a helper": ("x * factor", "x * factor * factor", 8),
-    "default of a helper": ("factor=2", "factor=3", 4),
+    "helper of a helper": ("x * factor", "x * factor * factor", 16),
+    "helper chosen by a string": ("x * 1000", "x * 2000", 2000),
+    "default of a helper": ("factor=2", "factor=3", 8),
     "default constexpr": ("extra: ltl.constexpr = 7", "extra: ltl.constexpr = 8", 4),
     "default number": ("again=11", "again=12", 4),
     "closure": ("made(100)", "made(101)", 4),
     "kernel": ("+ again + offset", "- again + offset", -88),
 }
 
+# Runs versions of one file, whose texts it reads as JSON, one after the other.
+RUN_VERSIONS = """
+import json, os, pathlib, runpy, sys
 
-def run(file: Path, cache: Path) -> int:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCES), "LOOM_CACHE_DIR": str(cache)}
-    done = subprocess.run([sys.executable, str(file)], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+file = pathlib.Path(sys.argv[1])
+for number, text in enumerate(json.load(sys.stdin)):
+    file.write_text(text)
+    os.utime(file, (number, number))
+    print(runpy.run_path(str(file))["TOTAL"])
+"""
+
+
+class Folder:
+    """A file of kernels and a cache of objects; compiled engines are shared with this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "kernels.py"
+        self.objects = folder / "cache" / "objects"
+        self.objects.parent.mkdir()
+        engines = knobs.cache_dir / "engines"
+        engines.mkdir(parents=True, exist_ok=True)
+        (folder / "cache" / "engines").symlink_to(engines, target_is_directory=True)
+        self.environment = {**os.environ, "PYTHONPATH": str(SOURCES), "LOOM_CACHE_DIR": str(folder / "cache")}
+
+    def start(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", RUN_VERSIONS, str(self.file)]
+        return subprocess.Popen(
+            command, env=self.environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def finish(self, process: subprocess.Popen[str], versions: list[str]) -> list[int]:
+        out, err = process.communicate(json.dumps(versions))
+        assert process.returncode == 0, err
+        return [int(line) for line in out.split()]
+
+    def cached(self) -> set[str]:
+        return {path.name for path in self.objects.rglob("*") if path.is_file()}
+
+
+FIRST = 4 * (4 + 3 + 10 + 7 + 11 + 100) + 2000
 
 
 @pytest.fixture(scope="module")
-def filled_cache(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
-    folder = tmp_path_factory.mktemp("stale")
-    file = folder / "kernels.py"
-    file.write_text(MODULE)
-    first = run(file, folder / "cache")
-    assert first == 4 * (2 + 3 + 10 + 7 + 11 + 100)
-    return file, folder / "cache", first
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """Two processes at once on an empty cache."""
+    folder = Folder(tmp_path_factory.mktemp("stale"))
+    running = [folder.start() for _ in range(2)]
+    assert [folder.finish(process, [MODULE]) for process in running] == [[FIRST]] * 2
+    return folder
 
 
+@pytest.fixture(scope="module")
+def totals(filled: Folder) -> dict[str, int]:
+    """Another process: every changed file, with the first before, between and after them."""
+    versions = [MODULE]
+    for before, after, _ in CHANGES.values():
+        assert MODULE.count(before) == 1
+        versions += [MODULE.replace(before, after), MODULE]
+    found = filled.finish(filled.start(), versions)
+    assert found[::2] == [FIRST] * (len(CHANGES) + 1), "what was restored is not what was there"
+    return dict(zip(CHANGES, found[1::2], strict=True))
+
+
+def test_two_processes_at_once_on_an_empty_cache(filled: Folder) -> None:
+    """Both wrote one object, whole."""
+    (name,) = filled.cached()
+    assert name.endswith(".loom"), "temporary files were left"
+
+
+@pytest.mark.report("P30")
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_change_between_processes_is_seen(filled_cache: tuple[Path, Path, int], what: str) -> None:
+def test_a_change_between_processes_is_seen(totals: dict[str, int], what: str) -> None:
     """The file keeps its name, so that only what the kernel is made of can tell the objects apart."""
-    file, cache, first = filled_cache
-    before, after, difference = CHANGES[what]
-    assert MODULE.count(before) == 1
-    file.write_text(MODULE.replace(before, after))
-    assert run(file, cache) == first + difference
-    file.write_text(MODULE)
-    assert run(file, cache) == first
+    assert totals[what] == FIRST + CHANGES[what][2]
 
 
-def test_two_processes_at_once_on_an_empty_cache(tmp_path: Path) -> None:
-    file = tmp_path / "kernels.py"
-    file.write_text(MODULE)
-    environment = {**os.environ, "PYTHONPATH": str(SOURCES), "LOOM_CACHE_DIR": str(tmp_path / "cache")}
-    command = [sys.executable, str(file)]
-    running = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    outputs = [process.communicate() for process in running]
-    assert [process.returncode for process in running] == [0, 0], outputs
-    assert [out.strip() for out, _ in outputs] == [str(4 * 133)] * 2
-    assert not list((tmp_path / "cache").rglob("*.tmp")), "temporary files were left"
+def test_what_did_not_change_is_not_compiled_again(filled: Folder, totals: dict[str, int]) -> None:
+    """One object for each change, but for the number that is an argument of the object."""
+    assert len(filled.cached()) == 1 + len(totals) - 1
 
 
 # ---- in one process --------------------------------------------------------------------------------------------------

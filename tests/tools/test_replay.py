@@ -15,6 +15,7 @@ from loom_core.base.dtype import bf16, f32
 from loom_core.tools.comparison import ulp_distance
 from loom_core.tools.loomc import main
 from loom_core.tools.recording import Memory, read_recording
+from loom_core.tools.refusals import MOST_REFUSED, read_refusals
 from loom_core.tools.replay import find_folders, replay
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
@@ -136,6 +137,43 @@ def test_summary_and_exit_codes(copied: Any, tmp_path: Path) -> None:
     report = json.loads(done.output)
     assert (report["passed"], report["failed"], report["refused"]) == (1, 1, 0)
     assert [entry["verdict"] for entry in report["results"]] == ["failed", "passed"]
+
+
+REFUSALS = CORPUS / "refusals.txt"
+
+
+def test_the_list_of_refusals_is_the_documents() -> None:
+    page = (CORPUS.parents[1] / "docs" / "replay.md").read_text(encoding="utf-8")
+    listed = read_refusals(REFUSALS)
+    assert 0 < len(listed) <= MOST_REFUSED * 247
+    assert [f"| `{name}` | {code} |" in page for name, code in listed.items()] == [True] * len(listed)
+
+
+def test_refusals_that_are_not_listed_fail(copied: Any, tmp_path: Path) -> None:
+    """20 launches pass and one is refused; a list must say so, with its code."""
+    for number in range(19):
+        shutil.copytree(FOLDERS[0], tmp_path / f"copy{number}")
+    copied("feat_vadd__00")
+    refused = copied("feat_argmaxmin__00")
+    (refused / "kernel.py").write_text("def argmaxmin(x, a, b, M: tl.constexpr, N: tl.constexpr):\n    absent(x)\n")
+    listing = tmp_path / "refusals.txt"
+
+    def outcome(text: str) -> tuple[int, str]:
+        listing.write_text(text)
+        done = loomc("replay", tmp_path, "--interpret", "--refusals", listing)
+        return done.exit_code, done.output.splitlines()[-1]
+
+    right = "feat_argmaxmin__00 LOOM-F004 a helper is absent  # comment\n"
+    assert outcome(right) == (0, "20 passed, 0 failed, 1 refused")
+    assert outcome("# none\n") == (1, "20 passed, 1 failed, 0 refused")
+    assert outcome("feat_argmaxmin__00 LOOM-F114 another code") == (1, "20 passed, 1 failed, 0 refused")
+    assert outcome(right + "feat_vadd__00 LOOM-F004 it passes") == (1, "19 passed, 1 failed, 1 refused")
+    shutil.rmtree(tmp_path / "copy0")
+    shutil.rmtree(tmp_path / "copy1")
+    assert outcome(right) == (1, "18 passed, 0 failed, 1 refused"), "that is more than 5%"
+    listing.write_text("feat_argmaxmin__00 LOOM-F004\n")
+    done = loomc("replay", tmp_path, "--refusals", listing)
+    assert done.exit_code == 2 and "LOOM-K115" in done.stderr
 
 
 def test_what_is_no_recording(tmp_path: Path) -> None:

@@ -77,3 +77,9 @@ class NeededNameMissing(BadUsage):
     code = "LOOM-K114"
     template = "{name} could not be made: {reason}"
     hint = "run the command where the modules that the file imports can be found"
+
+
+class BadRefusals(BadUsage):
+    code = "LOOM-K115"
+    template = "this line of the list of refusals is not understood: {line}"
+    hint = "write NAME CODE REASON, each name once"

@@ -19,6 +19,7 @@ from loom_core.tools.comparison import Comparison, compare_launch
 from loom_core.tools.diagnostics import BadRecording, NoRecordings
 from loom_core.tools.error_bounds import bounds_of_launch
 from loom_core.tools.recording import Memory, Recording, read_recording
+from loom_core.tools.refusals import judged, read_refusals, too_many_refused
 
 Verdict = Literal["passed", "failed", "refused"]
 
@@ -134,9 +135,15 @@ def replay_all(folders: Sequence[Path], *, interpret: bool) -> Iterator[Result]:
     help="What to replay: the Triton source.",
 )  # fmt: skip
 @click.option("--interpret", is_flag=True, help="Run by the reference meaning of the IR instead of compiling.")
+@click.option(
+    "--refusals", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+    help="Launches that are refused, and why; other refusals fail, and more than 5% of all.",
+)  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Show whole diagnostics.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def replay_command(roots: tuple[Path, ...], form: str, interpret: bool, verbose: bool, as_json: bool) -> None:
+def replay_command(
+    roots: tuple[Path, ...], form: str, interpret: bool, refusals: Path | None, verbose: bool, as_json: bool
+) -> None:
     """Run recorded launches again and compare the results with the recorded ones.
 
     DIR is a recorded launch, or a folder of such. Leaves with 1 if any launch gives wrong results.
@@ -144,9 +151,12 @@ def replay_command(roots: tuple[Path, ...], form: str, interpret: bool, verbose:
     folders = find_folders(roots)
     if not folders:
         raise NoRecordings(folders=", ".join(map(str, roots)))
+    listed = None if refusals is None else read_refusals(refusals)
     results: list[Result] = []
     width = max(len(folder.name) for folder in folders)
     for number, result in enumerate(replay_all(folders, interpret=interpret), 1):
+        if listed is not None:
+            result = judged(result, listed)
         results.append(result)
         if not as_json:
             click.echo(f"{result.verdict:7}  {result.folder.name.ljust(width)}  {result.text}")
@@ -160,7 +170,7 @@ def replay_command(roots: tuple[Path, ...], form: str, interpret: bool, verbose:
         click.echo(json.dumps({"results": [result.as_dict() for result in results], **counts}, indent=2))
     else:
         click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    if counts["failed"]:
+    if counts["failed"] or (listed is not None and too_many_refused(results)):
         raise SystemExit(1)
 
 

@@ -30,14 +30,17 @@ COMMON = words("""
     make_block_ptr make_tensor_descriptor map_elementwise math max max_constancy max_contiguous maximum min minimum
     mul multiple_of num_programs pair_uniform_to_normal permute philox philox_impl pi32_t pointer_type program_id
     rand rand4x randint randint4x randn randn4x range ravel reduce reduce_or reshape rsqrt sigmoid sin slice
-    softmax sort split sqrt sqrt_rn squeeze static_assert static_print static_range store store_tensor_descriptor
-    sub sum swizzle2d target_info tensor tensor_descriptor to_tensor topk trans tuple uint16 uint32 uint64 uint8
-    uint_to_uniform_float umulhi unsqueeze view void where xor_sum zeros zeros_like
+    softmax sort split sqrt sqrt_rn static_assert static_print static_range store store_tensor_descriptor
+    sub sum swizzle2d target_info tensor tensor_descriptor topk trans tuple uint16 uint32 uint64 uint8
+    uint_to_uniform_float umulhi view void where xor_sum zeros zeros_like
 """)
 ONLY_3_6 = ["advance"]
-ONLY_3_9 = ["atomic_load", "atomic_poll", "atomic_store", "expect_zero"]
+ONLY_3_9 = ["atomic_load", "atomic_poll", "atomic_store", "expect_zero", "squeeze", "to_tensor", "unsqueeze"]
 NAMES = {"3.6": sorted([*COMMON, *ONLY_3_6]), "3.9": sorted([*COMMON, *ONLY_3_9])}
 EVERY = sorted({*NAMES["3.6"], *NAMES["3.9"]})
+
+COMPILER_NAMES = ["str_to_ty", "tensor_descriptor_type", "tuple_type"]
+"""What Triton's compiler keeps in `triton.language`, beside its list of names, for itself."""
 
 LIBDEVICE = words("""
     clz popc byte_perm mulhi mul24 brev sad abs floor rcp64h rsqrt ceil trunc exp2 saturatef fma_rn fma_rz fma_rd
@@ -104,6 +107,7 @@ def test_lists_are_those_of_the_installed_triton() -> None:
     if triton.__version__.startswith("3.9"):
         assert sorted(tl.__all__) == NAMES["3.9"]
     assert set(tl.__all__) <= set(EVERY)
+    assert {name for name in dir(tl) if not name.startswith("_")} <= {*EVERY, *dir(ltl), *COMPILER_NAMES}
 
 
 # Triton's own machinery behind the parameters, and parameters of Triton that are not part of its language.

@@ -7,6 +7,7 @@ from typing import Any
 
 import loom_core.codegen.indexed
 import loom_core.codegen.memory
+import loom_core.codegen.rearrange
 import loom_core.codegen.rows
 import loom_core.codegen.stream  # noqa: F401  (the imports register lowerings)
 from loom_core.codegen.allocate import Lifetimes, number_registers, place_windows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from loom_core.base.dtype import i32
-from loom_core.ir.op import NOT_LOWERED, Op, attribute, operand, optional_operand, variadic_operand
+from loom_core.ir.op import Op, attribute, operand, optional_operand, variadic_operand
 from loom_core.ir.types import TileType
 from loom_core.ops.formats import canonical, is_float, widen
 from loom_core.ops.references import Array
@@ -15,7 +15,6 @@ class Concat(Op):
     """Tiles of one element type behind each other along `axis`; the other dimensions are equal."""
 
     name = "concat"
-    no_lowering = NOT_LOWERED
     parts = variadic_operand()
     axis = attribute()
 
@@ -45,7 +44,6 @@ class Slice(Op):
     """Elements starts + i * steps of each dimension, i up to `shape`; steps may be negative."""
 
     name = "slice"
-    no_lowering = NOT_LOWERED
     operand = operand()
     starts = attribute()
     steps = attribute()

@@ -2,7 +2,7 @@
 
 Rules (`copy` is an elementwise identity, so it fuses with whatever computes its operand):
   store     dma_store %v, where %v is a view, virtual or may lie in an accumulator  ->  dma_store (copy %v); the same
-            for the tiles that indexed accesses take
+            for the tiles that indexed accesses, concat, slice, sorts and folds take
   operand   dot %a, %b, where one is virtual, may lie in an accumulator or is carried  ->  dot (copy %a), %b
   acc       dot ..., acc = %c, where %c is loaded, a view or virtual  ->  dot ..., acc = (copy %c), unless a constant
   carried   for / yield of a view or virtual tile  ->  of its copy, unless a constant
@@ -22,6 +22,10 @@ from loom_core.ops import control, elementwise, matmul, memory, rearrange, reduc
 from loom_core.passes.log import log_rewrite
 from loom_core.passes.simplify import VIEWS, is_integral
 
+# Operations whose commands read row-major tiles.
+_READERS_OF_PLAIN_TILES = (
+    rearrange.Concat, rearrange.Slice, rearrange.Sort, rearrange.Histogram, rearrange.Gather, reduction.RegionFold,
+)  # fmt: skip
 _VIRTUAL = (*VIEWS, shape.Constant, shape.AffineTile)
 
 
@@ -53,7 +57,7 @@ def _demands(op: Op, layout: _Layouts) -> Iterator[Demand]:
             value = getattr(op, name, None)
             if value is not None:
                 yield "store", op.operands.index(value), layout.is_plain
-    elif isinstance(op, rearrange.Sort | rearrange.Histogram | rearrange.Gather | reduction.RegionFold):
+    elif isinstance(op, _READERS_OF_PLAIN_TILES):
         yield from (("store", index, layout.is_plain) for index in range(len(op.operands)))
     elif isinstance(op, matmul.Dot):
         yield "operand", 0, layout.is_matrix_operand

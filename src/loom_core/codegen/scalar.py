@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from loom_core.base.dtype import DType
-from loom_core.codegen.context import NARROW
+from loom_core.codegen.context import NARROW, constant_bits
 from loom_core.codegen.emitter import Emitter, Operand
 from loom_core.codegen.errors import Unsupported
 from loom_core.ir.op import Op
@@ -38,12 +40,15 @@ _COMPARE = {
 
 
 def emit_scalar(emitter: Emitter, op: Op, operands: Sequence[Operand]) -> Operand:
-    """Emit one integer scalar operation on `operands`; returns where its result is.
+    """Emit one integer scalar operation on `operands`, unless its result is known; returns where the result is.
 
     Unsigned values of up to 32 bits are held zero-extended, signed ones sign-extended, so that signed 64-bit
     arithmetic and comparisons serve all types but u64.
     """
     dtype = op.results[0].type.dtype
+    known = _known(op, operands)
+    if known is not None:
+        return known
     handler = _HANDLERS.get(type(op))
     if handler is not None:
         return handler(emitter, op, operands, dtype)
@@ -52,6 +57,23 @@ def emit_scalar(emitter: Emitter, op: Op, operands: Sequence[Operand]) -> Operan
     if dtype.name == "u64" and isinstance(op, ew.Div | ew.Rem | ew.Min | ew.Max | ew.FloorDiv):
         raise Unsupported(op.location, what=f"scalar {op.name}", dtype=dtype.name)
     return emitter.scalar(_BINARY[type(op)], *operands, narrow=NARROW[dtype.name], name=op.name)
+
+
+# The right operand that leaves the left one as it is.
+_NEUTRAL: dict[type[Op], int] = {ew.Add: 0, ew.Sub: 0, ew.Mul: 1}
+
+
+def _known(op: Op, operands: Sequence[Operand]) -> Operand | None:
+    """The result where no command is needed for it: of numbers, and of neutral ones (the first iteration's counter)."""
+    if op.ref is not None and all(isinstance(operand, int) for operand in operands):
+        values = (
+            np.asarray(operand).astype(value.type.dtype.numpy)
+            for operand, value in zip(operands, op.operands, strict=True)
+        )
+        return constant_bits(op.ref(*values), op.results[0].type.dtype)
+    if type(op) in _NEUTRAL and operands[1] == _NEUTRAL[type(op)]:
+        return operands[0]
+    return None
 
 
 def _compare(emitter: Emitter, op: Op, operands: Sequence[Operand], dtype: DType) -> Operand:

@@ -75,7 +75,7 @@ class WrongValue(LanguageError):
 
 class WrongIndex(LanguageError):
     code = "LOOM-F111"
-    template = "a tile cannot be indexed by {index}"
+    template = "{what} cannot be indexed by {index}"
     hint = "only x[:, None] and the like, which add dimensions; use masks and reductions to select elements"
 
 

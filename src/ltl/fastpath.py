@@ -75,8 +75,10 @@ def _define(name: str, lines: Sequence[str], namespace: dict[str, Any]) -> Any:
 Slow = Callable[[Any, Sequence[Any], dict[str, Any]], None]
 
 
-def launcher_factory(parameters: Sequence[Parameter], matches: dict[Any, Any], slow: Slow) -> Callable[[Any, Any], Any]:
-    """Makes `kernel[grid]`: a function of (grid, sizes) that gives the launching function.
+def launcher_factory(
+    name: str, parameters: Sequence[Parameter], matches: dict[Any, Any], slow: Slow
+) -> Callable[[Any, Any], Any]:
+    """Makes `kernel[grid]`: a function of (grid, sizes) that gives the launching function of the kernel `name`.
 
     `sizes` is the grid as three ints, or a callable that gives it for the arguments by name.
     """
@@ -87,6 +89,7 @@ def launcher_factory(parameters: Sequence[Parameter], matches: dict[Any, Any], s
     namespace: dict[str, Any] = {
         "__matches": matches, "__slow": slow, "__quiet": quiet, "__type": type, "__LoomError": LoomError,
         "__cleaned": without_internal_frames, "__name__": "ltl.launchers",
+        "__shown": f"{name}[grid]",  # in what Python says of a parameter that is given twice
     }  # fmt: skip
     declared = []
     for i, parameter in enumerate(parameters):
@@ -109,6 +112,7 @@ def launcher_factory(parameters: Sequence[Parameter], matches: dict[Any, Any], s
         f"            return __match(__grid, __sizes({{{given}}}), {values})",
         "        except __LoomError as __error:",
         "            raise __cleaned(__error) from None",
+        "    launch.__qualname__ = __shown",
         "    return launch",
     ]
     made: Callable[[Any, Any], Any] = _define("__factory", lines, namespace)

@@ -70,9 +70,11 @@ def sigmoid(x: Any) -> tensor:
     return truediv(1, 1 + exp(-value))
 
 
-def _extremum(x: Any, y: Any, propagate_nan: Any, name: str, kinds: tuple[type[Op], type[Op]]) -> tensor:
+def _extremum(x: Any, y: Any, propagate_nan: Any, name: str, kinds: tuple[type[Op], type[Op], type[Op]]) -> tensor:
     a, b = semantic.promote(x, y, name)
-    plain, propagating = kinds
+    plain, propagating, of_bools = kinds
+    if a.ir_type.dtype.kind == "bool":
+        return emit(of_bools, a, b)
     if not a.ir_type.dtype.is_float:
         return emit(plain, a, b)
     mode = static(propagate_nan, f"propagate_nan of {name}")
@@ -84,13 +86,13 @@ def _extremum(x: Any, y: Any, propagate_nan: Any, name: str, kinds: tuple[type[O
 def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
     """The smaller of x and y, elementwise; NaN as `propagate_nan` says."""
     current("ltl.minimum")
-    return _extremum(x, y, propagate_nan, "minimum", (ops.Min, ops.MinPropagate))
+    return _extremum(x, y, propagate_nan, "minimum", (ops.Min, ops.MinPropagate, ops.And))
 
 
 def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
     """The larger of x and y, elementwise; NaN as `propagate_nan` says."""
     current("ltl.maximum")
-    return _extremum(x, y, propagate_nan, "maximum", (ops.Max, ops.MaxPropagate))
+    return _extremum(x, y, propagate_nan, "maximum", (ops.Max, ops.MaxPropagate, ops.Or))
 
 
 def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
@@ -178,12 +180,18 @@ def _cast_pointer(value: tensor, target: pointer_type) -> tensor:
 
 
 def umulhi(x: Any, y: Any) -> tensor:
-    """The upper half of the product of twice the width, of 32- or 64-bit integers, signed or unsigned as they are."""
+    """The upper half of the product of twice the width, of 32- or 64-bit integers.
+
+    Signed integers are taken by their bits for unsigned ones, as Triton does; `libdevice.mulhi` keeps the signs.
+    """
     current("ltl.umulhi")
     a, b = semantic.promote(x, y, "umulhi")
-    if not a.ir_type.dtype.is_integer or a.ir_type.dtype.bits < 32:
+    dtype = a.ir_type.dtype
+    if not dtype.is_integer or dtype.bits < 32:
         fail(WrongDtype, function="umulhi", given=str(a.type), takes="it takes 32- and 64-bit integers")
-    return emit(bits.MultiplyHigh, a, b)
+    unsigned = core.u32 if dtype.bits == 32 else core.u64
+    upper = emit(bits.MultiplyHigh, semantic.bitcast(a, unsigned), semantic.bitcast(b, unsigned))
+    return semantic.bitcast(upper, dtype)
 
 
 def expect_zero(x: Any, mask: Any) -> Any:

@@ -110,7 +110,7 @@ class JitFunction:
     def _factory(self) -> Callable[[Any, Any], Callable[..., None]]:
         from ltl.fastpath import launcher_factory
 
-        return launcher_factory(self.parameters, self._matches, self.launch)
+        return launcher_factory(self.traced.name, self.parameters, self._matches, self.launch)
 
     def launch(self, grid: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Launch over `grid`. Everything that generated code does not handle, and the first call of each kind."""

@@ -199,12 +199,21 @@ def read_description(parameter: Parameter, value: Any) -> Spec:
 def read_grid(grid: Any, name: str, arguments: Callable[[], dict[str, Any]]) -> tuple[int, int, int]:
     """The grid as three sizes; a callable is given the arguments by name. WrongGrid for what is none."""
     shown = grid
-    if callable(grid):
-        shown = grid = grid(arguments())
-    sizes = list(grid) if isinstance(grid, (tuple, list)) else [grid]
 
     def wrong(problem: str) -> WrongGrid:
         return WrongGrid(caller(), function=name, grid=shown, problem=problem)
+
+    if callable(grid):
+        given = arguments()
+        try:
+            shown = grid = grid(given)
+        except KeyError as error:
+            key = error.args[0] if error.args else None
+            if not isinstance(key, str) or key in given:
+                raise
+            shown = "a function"
+            raise wrong(f"it asks for {key!r}, and the arguments are {', '.join(given)}") from None
+    sizes = list(grid) if isinstance(grid, (tuple, list)) else [grid]
 
     if not 1 <= len(sizes) <= 3:
         raise wrong(f"it has {len(sizes)} dimensions")

@@ -14,7 +14,7 @@ from loom_core.ops import elementwise as ops
 from loom_core.ops.memory import AddPointer
 from loom_core.ops.special import Fmod
 from loom_core.trace.context import current
-from ltl.errors import WrongDtype, fail
+from ltl.errors import Refused, WrongDtype, fail
 from ltl.semantic import (
     broadcast_pair,
     cast,
@@ -281,6 +281,24 @@ _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }  # fmt: skip
 _UNARY: Final[dict[str, Callable[[Any], Any]]] = {"neg": neg, "pos": pos, "invert": invert}
 
+_NO_OPERATORS: Final[dict[str, tuple[str, str]]] = {
+    "pow": ("** of tiles", "write x * x, or use ltl.extra.libdevice.pow(x, y)"),
+    "matmul": ("@ of tiles", "use ltl.dot(a, b)"),
+    "divmod": ("divmod of tiles", "use // and %"),
+}
+"""Operators of Python that Triton's tiles do not have, and what to write."""
+
+
+def _refused(what: str, instead: str) -> Callable[..., Any]:
+    def operator(self: Any, other: Any, *more: Any) -> Any:
+        fail(Refused, what=what, reason="Triton has no such operator", instead=instead)
+
+    return operator
+
+
+for _name, (_what, _instead) in _NO_OPERATORS.items():
+    setattr(tensor, f"__{_name}__", _refused(_what, _instead))
+    setattr(tensor, f"__r{_name}__", _refused(_what, _instead))
 for _name, _function in _BINARY.items():
     setattr(tensor, f"__{_name}__", _function)
     setattr(tensor, f"__r{_name}__", _swapped(_function))

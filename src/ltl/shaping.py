@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 from loom_core.ir.value import Value
@@ -134,6 +135,11 @@ def _permute(value: tensor, dims: tuple[Any, ...], function: str) -> tensor:
 
 def getitem(value: tensor, index: Any) -> tensor:
     """x[:, None] and the like: `:` keeps a dimension, None inserts one of size 1; further dimensions are kept."""
+    if value.ir_type.is_pointer and not isinstance(index, tuple | slice | NoneType):
+        shown = "a tile" if isinstance(index, tensor) and index.shape else "a number"
+        fail(
+            WrongIndex, what="a pointer", index=shown, hint="load from it, ltl.load(p + i), or ltl.store(p + i, value)"
+        )
     items = index if isinstance(index, tuple) else (index,)
     kept = 0
     places = []
@@ -144,7 +150,7 @@ def getitem(value: tensor, index: Any) -> tensor:
         elif isinstance(item, slice) and item == slice(None):
             kept += 1
         else:
-            fail(WrongIndex, index=item if not isinstance(item, slice) else "a slice with bounds")
+            fail(WrongIndex, what="a tile", index=item if not isinstance(item, slice) else "a slice with bounds")
     if kept > len(value.shape) and value.shape:
         fail(WrongRank, function="indexing", expected=f"at most {len(value.shape)} `:`", given=str(kept))
     for place in places:

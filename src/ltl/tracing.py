@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import FunctionType, TracebackType
-from typing import Any
+from typing import Any, Final
 
 from loom_core.base.diagnostics import INTERNAL_PACKAGES, InternalError, LoomError
 from loom_core.base.location import END_OF_LINE, UNKNOWN, Location
@@ -153,8 +155,26 @@ def _fault(error: Exception, trace: Trace) -> LoomError:
         return UndefinedName(location, name=getattr(error, "name", None) or str(error))
     if isinstance(error, AttributeError) and error.name:
         owner = type(error.obj).__name__
-        return UnknownName(location, owner=f"a {owner}", name=error.name, suggestion="see dir() of it for what it has")
+        article = "an" if owner[0] in "aeiou" else "a"
+        suggestion = "see dir() of it for what it has"
+        return UnknownName(location, owner=f"{article} {owner}", name=error.name, suggestion=suggestion)
+    if isinstance(error, TypeError) and (call := _WRONG_CALL.match(str(error))):
+        function = getattr(sys.modules["ltl"], call["name"], None) or getattr(tensor, call["name"], None)
+        if inspect.isfunction(function):
+            signature = f"{call['name']}{_plain_signature(function)}"
+            return BadCall(location, function=call["name"], problem=call["problem"], signature=signature)
     return KernelFault(location, kind=type(error).__name__, message=str(error))
+
+
+_WRONG_CALL: Final = re.compile(r"(?:\w+\.)*(?P<name>\w+)\(\) (?P<problem>(?:missing|got|takes) .*)")
+"""What Python says of a call whose arguments do not fit the function."""
+
+
+def _plain_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature without types."""
+    signature = inspect.signature(function)
+    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+    return signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
 
 
 def _is_loom(entry: TracebackType) -> bool:

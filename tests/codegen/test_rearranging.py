@@ -64,3 +64,19 @@ def test_parts_of_a_product() -> None:
     interpreted, compiled = both(split_product, np.zeros((16, 16), np.float32), a, N=16)
     assert interpreted == compiled
     assert np.frombuffer(compiled[0], np.float32).any()
+
+
+@ltl.jit
+def single_elements(out, x, n):
+    """Scalars that are the only element of a tile, used by the command processor."""
+    first, second = ltl.split(ltl.load(x + ltl.arange(0, 2)))
+    at = ltl.sum(ltl.arange(0, 1) + n, 0)
+    ltl.store(out + first.to(ltl.int64), second.to(ltl.int64) + 1)
+    ltl.store(out + at, at * 2)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.int64])
+def test_tiles_of_one_element_are_scalars(dtype: Any) -> None:
+    interpreted, compiled = both(single_elements, np.zeros(8, np.int64), np.array([3, 40], dtype), 5)
+    assert interpreted == compiled
+    assert np.frombuffer(compiled[0], np.int64).tolist() == [0, 0, 0, 41, 0, 10, 0, 0]

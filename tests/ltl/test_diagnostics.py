@@ -416,7 +416,7 @@ def python_function(out, n):
     ltl.store(out, open)
 
 
-@case("LOOM-F015", "ltl.load(out, foo=1)")
+@case("LOOM-F021", "ltl.load(out, foo=1)")
 def unknown_keyword(out, n):
     ltl.load(out, foo=1)
 
@@ -471,6 +471,42 @@ def endless_unrolling(out, n):
 @case("LOOM-F110", 'ltl.load(out, n > 0, float("inf"))')
 def infinite_integers(out, n):
     ltl.load(out, n > 0, float("inf"))
+
+
+@case("LOOM-F114", "n**2")
+def power(out, n):
+    ltl.store(out, n**2)
+
+
+@case("LOOM-F114", "2**n")
+def power_of_a_number(out, n):
+    ltl.store(out, 2**n)
+
+
+@case("LOOM-F114", "tile @ tile")
+def matrix_operator(out, n):
+    tile = ltl.full((4, 4), 1.0, ltl.float32)
+    ltl.store(out, tile @ tile)
+
+
+@case("LOOM-F111", "out[n]")
+def indexed_pointer(out, n):
+    ltl.store(out, out[n])
+
+
+@case("LOOM-F021", "ltl.arange(4)")
+def argument_left_out(out, n):
+    ltl.store(out + ltl.arange(4), 0)
+
+
+@case("LOOM-F021", "ltl.sum(ltl.arange(0, 4), dim=0)")
+def keyword_of_another_library(out, n):
+    ltl.store(out, ltl.sum(ltl.arange(0, 4), dim=0))
+
+
+@case("LOOM-F021", "ltl.arange(0, 4).sum(0, 1, 2, 3)")
+def too_many_arguments(out, n):
+    ltl.store(out, ltl.arange(0, 4).sum(0, 1, 2, 3))
 
 
 @pytest.mark.parametrize(("code", "caret", "function"), CASES, ids=lambda case: getattr(case, "__name__", ""))

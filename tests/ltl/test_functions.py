@@ -107,11 +107,12 @@ def integer_functions(out, x, N: ltl.constexpr):
     ltl.store(out + 3 * N + i, libdevice.ffs(v))
     ltl.store(out + 4 * N + i, libdevice.hadd(v, v + 3))
     ltl.store(out + 5 * N + i, ltl.umulhi(v, v))
+    ltl.store(out + 6 * N + i, libdevice.mulhi(v, v))
 
 
 def test_integer_functions() -> None:
     x = np.array([0, 1, -1, 12, 2**31 - 1, -(2**31)], np.int32)
-    got = result(integer_functions, (6, 6), np.int32, x, N=6)
+    got = result(integer_functions, (7, 6), np.int32, x, N=6)
     patterns = [int(v) & 0xFFFFFFFF for v in x]
     texts = [f"{p:032b}" for p in patterns]
     assert got[0].tolist() == [t.count("1") for t in texts]
@@ -120,7 +121,21 @@ def test_integer_functions() -> None:
     assert got[3].tolist() == [0 if "1" not in t else len(t) - t.rindex("1") for t in texts]
     wrapped = (x.astype(np.int64) + 3).astype(np.int32).astype(np.int64)
     assert got[4].tolist() == ((x.astype(np.int64) + wrapped) >> 1).tolist()
-    assert got[5].tolist() == [int(v) * int(v) >> 32 for v in x]
+    assert (got[5].view(np.uint32)).tolist() == [p * p >> 32 for p in patterns]
+    assert got[6].tolist() == [int(v) * int(v) >> 32 for v in x]
+
+
+@ltl.jit
+def extremes_of_truths(out, x, y, N: ltl.constexpr):
+    i = ltl.arange(0, N)
+    a, b = ltl.load(x + i), ltl.load(y + i)
+    ltl.store(out + i, ltl.minimum(a, b))
+    ltl.store(out + N + i, ltl.maximum(a, b))
+
+
+def test_extremes_of_truths() -> None:
+    x, y = np.array([False, False, True, True]), np.array([False, True, False, True])
+    assert result(extremes_of_truths, (2, 4), bool, x, y, N=4).tolist() == [(x & y).tolist(), (x | y).tolist()]
 
 
 @ltl.jit

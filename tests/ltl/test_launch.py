@@ -67,7 +67,9 @@ def test_grids() -> None:
             assert (out == 7).all()
 
 
-@pytest.mark.parametrize("grid", [(), (1, 2, 3, 4), (-1,), (1.0,), "4", None, (True,), (2**31,), lambda meta: "x"])
+@pytest.mark.parametrize(
+    "grid", [(), (1, 2, 3, 4), (-1,), (1.0,), "4", None, (True,), (2**31,), lambda meta: "x", lambda meta: meta["N"]]
+)
 def test_wrong_grids(grid: Any) -> None:
     x, y, out = arrays()
     assert code_of(lambda: add[grid](x, y, out, 100, BLOCK=32)) == "LOOM-R104"
@@ -131,6 +133,8 @@ def test_wrong_arguments() -> None:
     ]
     for call, code in wrong:
         assert code_of(call) == code
+    with pytest.raises(TypeError, match=r"add\[grid\]\(\) got multiple values for argument 'n'"):
+        launch(x, y, out, 100, n=3, BLOCK=32)
 
 
 def test_misaligned_arrays_are_refused() -> None:

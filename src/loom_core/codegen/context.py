@@ -68,7 +68,7 @@ class Context:
     # Scalars
 
     def scalar(self, value: Value) -> Operand:
-        """A scalar as an operand: a number, or a register (the bits, where it is a float)."""
+        """A scalar, or the element of a tile of one, as an operand: a number, or a register (a float's bits)."""
         op = value.defining_op
         if isinstance(op, shape.Constant):
             return constant_bits(op.value, op.type.dtype)
@@ -76,6 +76,10 @@ class Context:
             return self.scalars[value]
         if value in self.tiles:
             return self.load_scalar(value)  # not kept: what is loaded in a branch is not there after it
+        if isinstance(op, VIEWS):
+            return self.scalar(op.operands[0])  # a tile of one element
+        if isinstance(op, shape.AffineTile):
+            return self.scalar(op.offset)
         raise CodegenFault(self.emitter.location, reason=f"scalar {value!r} has no register")
 
     def load_scalar(self, value: Value) -> Register:

@@ -24,7 +24,7 @@ class BadSource(TraceError):
 class UnsupportedSyntax(TraceError):
     code = "LOOM-F003"
     template = "{what} cannot be used in a kernel"
-    hint = "kernels are made of assignments, expressions, if, for over a range, assert and return"
+    hint = "kernels are made of assignments, expressions, if, for, while, assert and return"
 
 
 class UndefinedName(TraceError):

@@ -31,7 +31,7 @@ def attend(q, k_ptr, v_ptr, acc, m, total, low, high, row, n, stride, scale, D: 
         total = total * shrink + ltl.sum(weights, 1)
         v = ltl.load(v_ptr + key[:, None] * stride + column[None, :], mask=inside, other=0.0)
         acc = acc * shrink[:, None]
-        acc = ltl.dot(weights, v, acc)
+        acc = ltl.dot(weights.to(v.dtype), v, acc)
         m = m_next
     return acc, m, total
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from loom_sim import memory
 from loom_sim.jit import subroutine
-from loom_sim.memory import bounded_product, larger, load_word, move_bytes, smaller, store_word
+from loom_sim.lines import move_run
+from loom_sim.memory import bounded_product, larger, load_word, smaller, store_word
 from loom_sim.spaces import ELEMENT_LIMIT, check_range, check_write, is_wild, out_of_bounds, oversized, space_base
 from loom_sim.state import DMA_BOXES, OK
 
@@ -60,7 +61,7 @@ def build_copy(log2: int) -> Callable[[int, int], int]:
                         transpose(dst2, src2, rows, row, dst_rows, src_stride)
                     elif src_stride == element and dst_stride == element:
                         for i3 in range(rows):
-                            move_bytes(dst2 + i3 * dst_rows, src2 + i3 * src_rows, row * element)
+                            move_run(dst2 + i3 * dst_rows, src2 + i3 * src_rows, row * element)
                     else:
                         for i3 in range(rows):
                             copy_row(dst2 + i3 * dst_rows, src2 + i3 * src_rows, row, dst_stride, src_stride)
@@ -164,7 +165,7 @@ def copy_run(operands, state, count):  # type: ignore[no-untyped-def]
     status = check_write(state, dst_space, dst_offset, 0, count)
     if status != OK:
         return status
-    move_bytes(space_base(state, dst_space) + dst_offset, space_base(state, src_space) + src_offset, count)
+    move_run(space_base(state, dst_space) + dst_offset, space_base(state, src_space) + src_offset, count)
     return OK
 
 

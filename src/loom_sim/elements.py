@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 
 from loom_core.base.dtype import by_name
 from loom_core.isa.sce import SceOp
+from loom_sim.bits import select
 from loom_sim.carried import build_argument, build_scan
 from loom_sim.element_types import VALUE_TYPES, after_load, before_store, memory_type
 from loom_sim.reductions import build_reduction
@@ -133,7 +134,7 @@ def _guarded_unary(scalar: Scalar, ordinary: Scalar, holds: Scalar, loads: Seque
     def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
         rare = np.int32(0)
         for i in range(count):
-            rare = np.int32(rare | (not holds(load_a(a, i))))
+            rare = select(holds(load_a(a, i)), rare, np.int32(1))
         if rare == 0:
             for i in range(count):
                 store(dst, i, ordinary(load_a(a, i)))
@@ -150,7 +151,7 @@ def _guarded_binary(scalar: Scalar, ordinary: Scalar, holds: Scalar, loads: Sequ
     def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
         rare = np.int32(0)
         for i in range(count):
-            rare = np.int32(rare | (not holds(load_a(a, i), load_b(b, i))))
+            rare = select(holds(load_a(a, i), load_b(b, i)), rare, np.int32(1))
         if rare == 0:
             for i in range(count):
                 store(dst, i, ordinary(load_a(a, i), load_b(b, i)))

@@ -15,6 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from loom_sim.jit import subroutine
+from loom_sim.lines import LINE, copy_line, fill_line, splat
 from loom_sim.memory import (
     load8,
     load16,
@@ -29,45 +30,11 @@ from loom_sim.memory import (
     wrapping_multiply,
 )
 
-LINE: Final = 64
-_COPIED_IN_LINES: Final = 1024  # bytes; for longer rows the C library is as fast
 _I32 = ir.IntType(32)
 _I64 = ir.IntType(64)
 
 
-# ---- lines -----------------------------------------------------------------------------------------------------------
-
-
-def _splat(builder: ir.IRBuilder, value: ir.Value, count: int) -> ir.Value:
-    kind = ir.VectorType(value.type, count)
-    single = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _I32(0))
-    zeros = ir.Constant(ir.VectorType(_I32, count), [0] * count)
-    return builder.shuffle_vector(single, ir.Constant(kind, ir.Undefined), zeros)
-
-
-@intrinsic
-def fill_line(typing_context, address, pattern):  # type: ignore[no-untyped-def]
-    """The 64 bits of `pattern` eight times to `address`."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
-        vector = _splat(builder, values[1], LINE // 8)
-        builder.store(vector, builder.inttoptr(values[0], vector.type.as_pointer()), align=1)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
-
-
-@intrinsic
-def copy_line(typing_context, dst, src):  # type: ignore[no-untyped-def]
-    """64 bytes from `src` to `dst`."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
-        pointer = ir.VectorType(_I64, LINE // 8).as_pointer()
-        dst, src = (builder.inttoptr(value, pointer) for value in values)
-        builder.store(builder.load(src, align=1), dst, align=1)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
+# ---- lines of integers -----------------------------------------------------------------------------------------------
 
 
 def _ramp(element: ir.IntType) -> Any:
@@ -82,8 +49,8 @@ def _ramp(element: ir.IntType) -> Any:
             first, step = values[1:]
             if element.width < 64:
                 first, step = builder.trunc(first, element), builder.trunc(step, element)
-            steps = builder.mul(_splat(builder, step, count), ir.Constant(kind, list(range(count))))
-            vector = builder.add(_splat(builder, first, count), steps)
+            steps = builder.mul(splat(builder, step, count), ir.Constant(kind, list(range(count))))
+            vector = builder.add(splat(builder, first, count), steps)
             builder.store(vector, builder.inttoptr(values[0], kind.as_pointer()), align=1)
             return context.get_dummy_value()
 
@@ -173,7 +140,7 @@ def spread_plane(slot, src, rows, row_stride, row_bytes, log2):  # type: ignore[
 @subroutine("void(int64, int64, int64, int64, int64, int64)")
 def copy_plane(dst, dst_row, src, src_row, rows, row_bytes):  # type: ignore[no-untyped-def]
     """Rows that are contiguous on both sides; no byte outside them is touched."""
-    if row_bytes % LINE == 0 and row_bytes <= _COPIED_IN_LINES:
+    if row_bytes % LINE == 0:
         for _ in range(rows):
             for at in range(0, row_bytes, LINE):
                 copy_line(dst + at, src + at)

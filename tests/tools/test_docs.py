@@ -11,7 +11,9 @@ from click.testing import CliRunner
 import ltl
 from loom_core.base.diagnostics import INTERNAL_PACKAGES, catalogue
 from loom_core.base.knobs import all_knobs
-from loom_core.tools import docs, language, performance
+from loom_core.isa.sce import ALL_SCE_OPS, DTYPE_CODES, SCE_OPS
+from loom_core.reference.accuracy import largest_error
+from loom_core.tools import docs, language, ops_page, performance
 
 COMMITTED = Path(__file__).resolve().parents[2] / "docs"
 
@@ -105,3 +107,18 @@ def test_what_compiles_is_found_by_compiling() -> None:
 def test_operations_without_lowering_are_listed() -> None:
     page = (COMMITTED / "language.md").read_text(encoding="utf-8")
     assert [kind.name for kind in language.not_compiled() if f"* `{kind.name}`: " not in page] == []
+
+
+def test_every_opcode_is_in_the_table_of_operations() -> None:
+    page = (COMMITTED / "ops.md").read_text(encoding="utf-8")
+    missing = [op.mnemonic for op in ALL_SCE_OPS if f"`{op.function}`" not in page]
+    assert missing == []
+    assert {dtype for types in ops_page.COLUMNS.values() for dtype in types} == set(DTYPE_CODES) - {"i4", "u4"}
+
+
+def test_errors_in_the_table_of_operations_are_bounds_of_those_claimed() -> None:
+    rows = [line.split(" | ") for line in ops_page.ops_markdown().splitlines() if line.startswith("| `exp` ")]
+    assert [cell.strip(" |") for cell in rows[0][2:]] == ["1.1", "1.05", "0.501", "", "", ""]
+    assert largest_error(SCE_OPS["tan.f8e5m2"]) < 0.501
+    assert {largest_error(SCE_OPS[name]) for name in ("add.i32", "floor.f16", "lt.f32", "mov.8", "cast.f32.i8")} == {0}
+    assert largest_error(SCE_OPS["cast_rtz.f32.f16"]) == 1

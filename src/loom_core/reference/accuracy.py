@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+from loom_core.base.dtype import by_name
+from loom_core.isa.sce import SceOp
 
 
 @dataclass(frozen=True)
@@ -87,3 +91,31 @@ ACCURACY_F64: dict[str, Accuracy] = {
     "pow": Accuracy(1.1, 1.0),
     "hypot": Accuracy(0.6, 0.6),
 }
+
+_EXACT: Final = frozenset(
+    {"mov", "neg", "abs", "min", "max", "minp", "maxp", "floor", "ceil", "rint",
+     "trunc", "round", "select", "copysign", "nextafter", "fmod", "remainder", "frexp_fraction"}
+)  # fmt: skip
+"""Functions whose results of float type need no rounding."""
+
+_ROUNDED: Final = frozenset(
+    {"add", "sub", "mul", "div", "fma", "sqrt", "recip", "ldexp", "cast", "cast_sat", "round_mantissa"}
+)
+"""Those whose results are the exact ones, rounded once to nearest even."""
+
+
+def largest_error(op: SceOp) -> float:
+    """Bound of an elementwise opcode's error in units in the last place; 0 where every result is exact.
+
+    Functions of 8- and 16-bit floats round the f32 result once more. KeyError for a function that claims nothing.
+    """
+    if op.result.isdigit() or not by_name(op.result).is_float or op.function in _EXACT:
+        return 0.0
+    if op.function == "cast_rtz":
+        return 1.0
+    if op.function in _ROUNDED:
+        return 0.5
+    if op.result == "f64":
+        return ACCURACY_F64[op.function].ulp
+    ulp = ACCURACY_F32[op.function].ulp
+    return ulp if op.result == "f32" else 0.5 + ulp * 2.0 ** (by_name(op.result).mantissa - 23)

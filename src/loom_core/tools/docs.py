@@ -17,6 +17,7 @@ from loom_core.isa.manual import isa_markdown
 from loom_core.tools.architecture import architecture_markdown
 from loom_core.tools.diagnostics import NotInTheSourceTree
 from loom_core.tools.language import language_markdown
+from loom_core.tools.ops_page import ops_markdown
 from loom_core.tools.performance import is_current as is_current_performance
 from loom_core.tools.performance import performance_markdown
 from loom_core.tools.tools_page import tools_markdown
@@ -84,6 +85,7 @@ DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "performance.md": performance_markdown,
     "formats.md": formats_markdown,
     "isa.md": isa_markdown,
+    "ops.md": ops_markdown,
     "knobs.md": knobs_markdown,
     "diagnostics.md": diagnostics_markdown,
 }

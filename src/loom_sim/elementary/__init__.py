@@ -35,7 +35,7 @@ from loom_sim.elementary.arithmetic import (
     truncf,
 )
 from loom_sim.elementary.error_function import erfcf, erff, erfinvf, geluf
-from loom_sim.elementary.exponential import exp2f, expf, expm1f, sigmoidf, tanhf
+from loom_sim.elementary.exponential import exp2f, exp_is_ordinary, expf, expf_ordinary, expm1f, sigmoidf, tanhf
 from loom_sim.elementary.gamma import digammaf, lgammaf
 from loom_sim.elementary.hyperbolic import acoshf, asinhf, atanhf, coshf, sinhf
 from loom_sim.elementary.inverse_trigonometric import acosf, asinf, atan2f, atanf
@@ -124,6 +124,7 @@ FUNCTIONS_F32: dict[str, Callable[..., Any]] = {
 }
 
 ORDINARY_F32: dict[str, Ordinary] = {
+    "exp": Ordinary(expf_ordinary, exp_is_ordinary),
     "sin": Ordinary(sinf_ordinary, trigonometric_is_ordinary),
     "cos": Ordinary(cosf_ordinary, trigonometric_is_ordinary),
     "tan": Ordinary(tanf_ordinary, trigonometric_is_ordinary),

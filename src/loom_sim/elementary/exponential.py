@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from loom_sim.bits import (
+    Bool,
     Float32,
     Int32,
     abs32,
@@ -39,6 +40,7 @@ _TANH = coefficients32("tanh")
 # Beyond these the result is infinite or rounds to zero, and the integer part still fits the two-step scaling.
 _EXP_HIGHEST = np.float32(89.0)
 _EXP_LOWEST = np.float32(-105.0)
+_EXP_NORMAL = np.float32(87.0)
 _EXP2_HIGHEST = np.float32(129.0)
 _EXP2_LOWEST = np.float32(-152.0)
 _EXPM1_LOWEST = np.float32(-18.0)
@@ -105,6 +107,19 @@ def expf(x: Float32) -> Float32:
     clamped = select(x > _EXP_HIGHEST, _EXP_HIGHEST, x)
     r, n = reduce_exp(select(clamped < _EXP_LOWEST, _EXP_LOWEST, clamped))
     return propagate_nan32(x, scale_by_power_of_two(exp_fraction(r), n))
+
+
+@scalar
+def exp_is_ordinary(x: Float32) -> Bool:
+    """Whether `expf_ordinary` holds for x: e**x is a normal number."""
+    return abs32(x) <= _EXP_NORMAL
+
+
+@scalar
+def expf_ordinary(x: Float32) -> Float32:
+    """f32 -> f32: e**x for |x| <= 87; the integer part goes straight to the exponent field."""
+    r, n = reduce_exp(x)
+    return float32_from_bits(np.int32(bits32(exp_fraction(r)) + (n << 23)))
 
 
 @scalar

@@ -64,6 +64,11 @@ class DType:
         self._require_integral()
         return (1 << (self.bits - (self.kind == "int"))) - 1
 
+    @property
+    def poison(self) -> float | int | bool:
+        """What memory that nobody has written reads as: NaN, the least integer, False."""
+        return float("nan") if self.is_float else (False if self.is_bool else self.min_value)
+
     def _require_integral(self) -> None:
         if self.is_float:
             raise ValueError(f"{self.name} is not an integer type")

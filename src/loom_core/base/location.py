@@ -6,7 +6,7 @@ import ast
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Final
 
 END_OF_LINE: Final = 1 << 20
@@ -91,3 +91,8 @@ def from_frame(frame: FrameType, parent: Location | None = None) -> Location:
     if end_line != line:
         end_column = END_OF_LINE
     return Location(code.co_filename, line, column, end_column, code.co_name, parent)
+
+
+def from_code(code: CodeType | None) -> Location:
+    """The first line of a function's code; UNKNOWN for None."""
+    return UNKNOWN if code is None else Location(code.co_filename, code.co_firstlineno, function=code.co_name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from loom_core.base.dtype import DType
-from loom_core.codegen.emitter import Access, Emitter, Operand, Register, Window
+from loom_core.codegen.emitter import Access, Address, Emitter, Operand, Register, Window
 from loom_core.codegen.errors import CodegenFault
 from loom_core.codegen.schedule import VIEWS, BlockSchedule
 from loom_core.codegen.storage import Sharing, Tile, tile_of
@@ -17,7 +17,7 @@ from loom_core.ir.op import Op
 from loom_core.ir.value import Value
 from loom_core.isa.commands import SPACE_SRAM, Queue
 from loom_core.isa.machine import MachineConfig, acc_bytes
-from loom_core.ops import matmul, shape
+from loom_core.ops import matmul, memory, shape
 
 # Codes of the `narrow` flag of ACP arithmetic.
 NARROW = {"i64": 0, "u64": 0, "i32": 1, "u32": 2, "i16": 3, "u16": 4, "i8": 5, "u8": 6, "bool": 7}
@@ -40,6 +40,15 @@ class PanelUse:
     shape: tuple[int, int]
 
 
+@dataclass(frozen=True)
+class Place:
+    """An address: its space, the offset in it, and what an access to it touches."""
+
+    space: int
+    offset: Operand
+    target: Window | int
+
+
 @dataclass
 class Context:
     """Shared by all lowerings of one kernel."""
@@ -58,12 +67,23 @@ class Context:
     program_ids: list[Register] = field(default_factory=list)
     grid: list[Register] = field(default_factory=list)
     windows: dict[Value, Window] = field(default_factory=dict)
+    regions: dict[Value, Window] = field(default_factory=dict)
     prefetched: set[Op] = field(default_factory=set)
     _dma_turn: int = 0
 
     def may_alias(self, a: Value, b: Value) -> bool:
         """Whether two pointer arguments may reach the same memory."""
-        return a is b or not self.options.assume_noalias
+        own = isinstance(a.defining_op, memory.Window) or isinstance(b.defining_op, memory.Window)
+        return a is b or not (own or self.options.assume_noalias)
+
+    def place(self, base: Value, offset: Operand) -> Place:
+        """Where `offset` bytes from a pointer are: in an array that the kernel was given, or in a window."""
+        window = self.regions.get(base)
+        if window is None:
+            return Place(self.bindings[base], offset, self.bindings[base])
+        if isinstance(offset, int):
+            return Place(SPACE_SRAM, Address(window, offset), window)
+        return Place(SPACE_SRAM, self.emitter.scalar("add", offset, Address(window), name="at"), window)
 
     # Scalars
 

@@ -64,7 +64,7 @@ def _after_definition(context: Context, value: Value) -> None:
 
 def _used_by_command_processor(value: Value) -> bool:
     """Whether an integer scalar is read by something else than the stream engine or a store of it."""
-    takers = (control.For, control.If, control.While, control.Yield, memory.DmaLoad, shape.AffineTile)
+    takers = (control.For, control.If, control.While, control.Yield, memory.DmaLoad, memory.DmaCopy, shape.AffineTile)
     return any(
         on_command_processor(user)
         or isinstance(user, takers)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from loom_core.base.dtype import DType
 from loom_core.codegen.context import Context
-from loom_core.codegen.emitter import Access, Address, Operand
+from loom_core.codegen.emitter import Access, Address, Operand, Window
 from loom_core.codegen.errors import TooManyDimensions, Unsupported
 from loom_core.codegen.memory import stored_tile
 from loom_core.codegen.registry import lowers
@@ -67,14 +67,16 @@ class _Indexed:
         """size and one entry of every column, for each dimension."""
         return [operand for row in zip(self.sizes, *columns, strict=True) for operand in row]
 
-    def accesses(self, space: int, written: Tile | None, reads_memory: bool, writes_memory: bool) -> list[Access]:
+    def accesses(
+        self, target: Window | int, written: Tile | None, reads_memory: bool, writes_memory: bool
+    ) -> list[Access]:
         found = [self.context.access(tile, write=False) for tile in self.reads]
         if written is not None:
             found.append(self.context.access(written, write=True))
         if reads_memory:
-            found.append(Access(space, write=False))
+            found.append(Access(target, write=False))
         if writes_memory:
-            found.append(Access(space, write=True))
+            found.append(Access(target, write=True))
         return found
 
 
@@ -86,17 +88,17 @@ def lower_dma_gather(context: Context, op: memory.DmaGather) -> None:
     index, index_strides = parts.index(op.index)
     mask, mask_strides = parts.mask(op.mask)
     tile = context.define(op.result)
-    space = context.bindings[op.base]
+    place = context.place(op.base, context.scalar(op.offset))
     fill = context.scalar(op.fill) if op.fill is not None else 0
     context.emitter.emit(
         "gather",
         [
-            space, context.scalar(op.offset), tile.base, index, mask, dtype.itemsize, fill,
+            place.space, place.offset, tile.base, index, mask, dtype.itemsize, fill,
             *parts.dimensions(parts.strides(op.strides), tile.strides or (0,), index_strides, mask_strides),
         ],
         flags={**parts.flags, "skip": 0},
         queue=context.dma_queue(),
-        accesses=parts.accesses(space, tile, reads_memory=True, writes_memory=False),
+        accesses=parts.accesses(place.target, tile, reads_memory=True, writes_memory=False),
         note="gather",
     )  # fmt: skip
 
@@ -109,16 +111,16 @@ def lower_dma_scatter(context: Context, op: memory.DmaScatter) -> None:
     source, tile_strides = parts.tile(op.value)
     index, index_strides = parts.index(op.index)
     mask, mask_strides = parts.mask(op.mask)
-    space = context.bindings[op.base]
+    place = context.place(op.base, context.scalar(op.offset))
     context.emitter.emit(
         "scatter",
         [
-            source.base, space, context.scalar(op.offset), index, mask, dtype.itemsize,
+            source.base, place.space, place.offset, index, mask, dtype.itemsize,
             *parts.dimensions(parts.strides(op.strides), tile_strides, index_strides, mask_strides),
         ],
         flags=parts.flags,
         queue=context.store_queue,
-        accesses=parts.accesses(space, None, reads_memory=False, writes_memory=True),
+        accesses=parts.accesses(place.target, None, reads_memory=False, writes_memory=True),
         note="scatter",
     )  # fmt: skip
 
@@ -144,9 +146,9 @@ def lower_read_modify_write(context: Context, op: memory.DmaScatterReduce | memo
     old = context.define(op.result) if op.result.users else None
     columns = [parts.strides(op.strides), tile_strides, index_strides, mask_strides]
     columns.append((old.strides or (0,)) if old is not None else (0,) * len(parts.sizes))
-    space = context.bindings[op.base]
+    place = context.place(op.base, context.scalar(op.offset))
     operands: list[Operand] = [
-        source.base, space, context.scalar(op.offset), index, mask, old.base if old is not None else 0, dtype.itemsize,
+        source.base, place.space, place.offset, index, mask, old.base if old is not None else 0, dtype.itemsize,
     ]  # fmt: skip
     if isinstance(op, memory.DmaCompareSwap):
         expected, expected_strides = parts.tile(op.compare)
@@ -161,7 +163,7 @@ def lower_read_modify_write(context: Context, op: memory.DmaScatterReduce | memo
         [*operands, *parts.dimensions(*columns)],
         flags={**parts.flags, "old": int(old is not None)},
         queue=context.store_queue,
-        accesses=parts.accesses(space, old, reads_memory=True, writes_memory=True),
+        accesses=parts.accesses(place.target, old, reads_memory=True, writes_memory=True),
         note=mnemonic,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loom_core.base.dtype import DType
-from loom_core.codegen.context import Context, PanelUse
+from loom_core.codegen.context import Context, PanelUse, constant_bits
 from loom_core.codegen.emitter import Access, Address, Operand
 from loom_core.codegen.errors import TooManyDimensions
 from loom_core.codegen.registry import lowers
@@ -47,8 +47,9 @@ def describe(context: Context, op: memory.DmaLoad, evaluate: Evaluate) -> Descri
         raise TooManyDimensions(op.location, rank=len(sizes), verb="loaded", limit=MAX_DMA_DIMS)
     dims = tuple((evaluate(stride), evaluate(lo), evaluate(hi)) for stride, lo, hi in op.dimensions)
     fill = evaluate(op.fill) if op.fill is not None else 0
-    space = context.bindings[op.base]
-    return Descriptor(op.result.type.dtype, space, evaluate(op.offset), fill, sizes, dims, Access(space, write=False))
+    place = context.place(op.base, evaluate(op.offset))
+    access = Access(place.target, write=False)
+    return Descriptor(op.result.type.dtype, place.space, place.offset, fill, sizes, dims, access)
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,8 @@ def lower_dma_store(context: Context, op: memory.DmaStore) -> None:
         raise TooManyDimensions(op.location, rank=len(sizes), verb="stored", limit=MAX_DMA_DIMS)
     itemsize = op.value.type.dtype.itemsize
     tile = stored_tile(context, op.value)
-    space = context.bindings[op.base]
-    operands: list[Operand] = [SPACE_SRAM, tile.base, space, context.scalar(op.offset), 0]
+    place = context.place(op.base, context.scalar(op.offset))
+    operands: list[Operand] = [SPACE_SRAM, tile.base, place.space, place.offset, 0]
     for size, source, (stride, lo, hi) in zip(sizes, tile.strides or (itemsize,), op.dimensions, strict=True):
         operands += [size, source, context.scalar(stride), context.scalar(lo), context.scalar(hi)]
     context.emitter.emit(
@@ -155,8 +156,45 @@ def lower_dma_store(context: Context, op: memory.DmaStore) -> None:
         operands,
         flags={"ndim": len(sizes), "log2_bytes": itemsize.bit_length() - 1, "skip": 1},
         queue=context.store_queue,
-        accesses=[context.access(tile, write=False), Access(space, write=True)],
+        accesses=[context.access(tile, write=False), Access(place.target, write=True)],
         note="store",
+    )
+
+
+@lowers(memory.DmaCopy)
+def lower_dma_copy(context: Context, op: memory.DmaCopy) -> None:
+    """One descriptor, on the loads' queues."""
+    if len(op.shape) > MAX_DMA_DIMS:
+        raise TooManyDimensions(op.location, rank=len(op.shape), verb="copied", limit=MAX_DMA_DIMS)
+    source = context.place(op.source, context.scalar(op.source_offset))
+    target = context.place(op.target, context.scalar(op.target_offset))
+    operands: list[Operand] = [source.space, source.offset, target.space, target.offset, 0]
+    for size, numbers in zip(op.shape, op.dimensions, strict=True):
+        operands += [size, *map(context.scalar, numbers)]
+    itemsize = op.source.type.pointee.itemsize
+    context.emitter.emit(
+        "copy",
+        operands,
+        flags={"ndim": len(op.shape), "log2_bytes": itemsize.bit_length() - 1, "skip": 1},
+        queue=context.dma_queue(),
+        accesses=[Access(source.target, write=False), Access(target.target, write=True)],
+        note="copy",
+    )
+
+
+@lowers(memory.Window)
+def lower_window(context: Context, op: memory.Window) -> None:
+    """A region that is alive from here on: it is filled with poison, by a copy of nothing."""
+    window = context.regions[op.result] = context.emitter.window(context.name_of(op.result), op.bytes)
+    size, dtype = op.bytes // op.dtype.itemsize, op.dtype
+    start = Address(window)
+    context.emitter.emit(
+        "copy",
+        [SPACE_SRAM, start, SPACE_SRAM, start, constant_bits(dtype.poison, dtype), size, 0, dtype.itemsize, 0, 0],
+        flags={"ndim": 1, "log2_bytes": dtype.itemsize.bit_length() - 1, "skip": 0},
+        queue=context.dma_queue(),
+        accesses=[Access(window, write=True)],
+        note="fill",
     )
 
 

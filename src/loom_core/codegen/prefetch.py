@@ -118,6 +118,8 @@ class _Legality:
     def allows(self, op: memory.DmaLoad) -> bool:
         if any(self._context.may_alias(op.base, base) for base in self._written):
             return False
+        if op.base.defining_op is not None and op.base.parent_block is self._block:
+            return False  # a window of this iteration alone
         scalars = (op.offset, *op.bounds, *([op.fill] if op.fill is not None else []))
         return all(self.is_ahead(value) for value in scalars)
 

@@ -136,6 +136,9 @@ def effects(op: Op) -> Effects:
             found.reads.add(inner.base)
         if isinstance(inner, memory.DmaStore | memory.StoringAccess):
             found.writes.add(inner.base)
+        if isinstance(inner, memory.DmaCopy):
+            found.reads.add(inner.source)
+            found.writes.add(inner.target)
     return found
 
 

@@ -124,12 +124,30 @@ class _Walk:
         write(pointer, mask, values[op.value].reshape(mask.shape), op.value.type.dtype, op.location)
         return []
 
+    def window(self, op: memory.Window, values: Environment) -> list[Any]:
+        elements = np.full(op.shape, op.dtype.poison, op.dtype.numpy)
+        data = np.frombuffer(bytearray(elements.tobytes()), np.uint8)
+        return [Pointer(Buffer(op.result.name or op.name, data), np.zeros((), np.int64))]
+
+    def dma_copy(self, op: memory.DmaCopy, values: Environment) -> list[Any]:
+        source = np.full(op.shape, int(values[op.source_offset]), np.int64)
+        target = np.full(op.shape, int(values[op.target_offset]), np.int64)
+        mask = np.ones(op.shape, bool)
+        for d, (step, other, lo, hi) in enumerate(op.dimensions):
+            index = _index(op.shape, d)
+            source, target = source + index * int(values[step]), target + index * int(values[other])
+            mask &= (index >= int(values[lo])) & (index < int(values[hi]))
+        dtype = op.source.type.pointee
+        data = read(values[op.source].moved(source), mask, np.zeros((), dtype.numpy), dtype, op.location)
+        write(values[op.target].moved(target), mask, data, dtype, op.location)
+        return []
+
     def _strided(self, op: memory.StridedAccess, values: Environment) -> tuple[Pointer, Array]:
         sizes = op.shape or (1,)
         offsets = np.full(sizes, int(values[op.offset]), np.int64)  # type: ignore[attr-defined]
         mask = np.ones(sizes, bool)
         for d, (stride, lo, hi) in enumerate(op.dimensions):
-            index = np.arange(sizes[d], dtype=np.int64).reshape([-1 if e == d else 1 for e in range(len(sizes))])
+            index = _index(sizes, d)
             offsets = offsets + index * int(values[stride])
             mask &= (index >= int(values[lo])) & (index < int(values[hi]))
         return values[op.base].moved(offsets), mask  # type: ignore[attr-defined]
@@ -139,6 +157,11 @@ class _Walk:
 
     def num_programs(self, op: control.NumPrograms, values: Environment) -> list[Any]:
         return [np.asarray(self.grid[op.axis], np.int32)]
+
+
+def _index(shape: tuple[int, ...], axis: int) -> Array:
+    """The index along one dimension, in a shape that broadcasts."""
+    return np.arange(shape[axis], dtype=np.int64).reshape([-1 if d == axis else 1 for d in range(len(shape))])
 
 
 def _on_pointer(op: Op, operands: list[Any]) -> Pointer:
@@ -164,6 +187,8 @@ _RULES: dict[type[Op], Callable[[_Walk, Any, Environment], list[Any]]] = {
     memory.Store: _Walk.store,
     memory.DmaLoad: _Walk.dma_load,
     memory.DmaStore: _Walk.dma_store,
+    memory.DmaCopy: _Walk.dma_copy,
+    memory.Window: _Walk.window,
     memory.DmaGather: lambda walk, op, values: effects.gather(op, values),
     memory.DmaScatter: lambda walk, op, values: effects.scatter(op, values),
     memory.DmaScatterReduce: lambda walk, op, values: effects.scatter_reduce(op, values),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from loom_core.base.dtype import bool_
 from loom_core.ir.op import Op, attribute, operand, optional_operand, variadic_operand
-from loom_core.ir.types import TileType
+from loom_core.ir.types import PointerType, TileType
 from loom_core.ir.value import Value
 
 
@@ -134,6 +136,56 @@ class DmaStore(StridedAccess):
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.value.type.shape)
+
+
+class Window(Op):
+    """A named region of SRAM that lives while the block around it runs: a pointer to its first element.
+
+    Every access takes it as it takes a pointer parameter. It begins as poison: NaN, the least integer, False.
+    """
+
+    name = "window"
+    pure = False
+    shape = attribute()
+    dtype = attribute()
+
+    def infer(self) -> tuple[TileType, ...]:
+        return (TileType(PointerType(self.dtype)),)
+
+    @property
+    def bytes(self) -> int:
+        return int(prod(self.shape)) * int(self.dtype.itemsize)
+
+
+class DmaCopy(Op):
+    """Elements of `source` to `target` without a tile between them; those outside the bounds are skipped.
+
+    Element (i0, i1, ...) moves from `source` + `source_offset` + sum of source_stride_d * i_d to the place that the
+    target's numbers give, where lo_d <= i_d < hi_d; all i64 scalars in bytes. `bounds` holds, for each dimension of
+    `shape`, source stride, target stride, lo and hi.
+    """
+
+    name = "dma_copy"
+    pure = False
+    source = operand()
+    source_offset = operand()
+    target = operand()
+    target_offset = operand()
+    bounds = variadic_operand()
+    shape = attribute()
+
+    @property
+    def dimensions(self) -> list[tuple[Value, Value, Value, Value]]:
+        """(source stride, target stride, lo, hi) of each dimension."""
+        bounds: list[Value] = self.bounds
+        return list(zip(bounds[0::4], bounds[1::4], bounds[2::4], bounds[3::4], strict=True))
+
+    def verify(self) -> str | None:
+        if self.source.type != self.target.type or not self.source.type.is_pointer:
+            return f"copies from {self.source.type} to {self.target.type}"
+        if not self.shape or len(self.bounds) != 4 * len(self.shape):
+            return f"shape {self.shape} needs two strides, lo and hi of each dimension"
+        return None
 
 
 class IndexedAccess(Op):

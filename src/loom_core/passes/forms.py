@@ -83,6 +83,8 @@ class Forms:
                     self._scalar(argument)
                 self._block(region)
             form = self._form(op) if len(op.results) == 1 else None
+            if isinstance(op, memory.Window):
+                form = Form(op.result, ZERO, ())
             if form is not None:
                 self._table[op.results[0]] = form
                 continue

@@ -93,7 +93,7 @@ class _Lowering:
 
     def _is_form(self, op: Op) -> bool:
         """Whether the op's result is made from its form, where it is needed; a pointer is nothing else."""
-        if len(op.results) != 1:
+        if len(op.results) != 1 or isinstance(op, memory.Window):
             return False
         type = op.results[0].type
         return type.is_pointer or (self.forms.get(op.results[0]) is not None and not type.is_scalar)

@@ -10,12 +10,14 @@ from loom_core.passes.fold_dot import fold_dot_accumulator
 from loom_core.passes.hoist import hoist_invariants
 from loom_core.passes.lower_addresses import lower_addresses
 from loom_core.passes.materialize import materialize
+from loom_core.passes.promote_windows import promote_windows
 from loom_core.passes.simplify import simplify
 
 Pass = Callable[[Function], Function]
 
 PIPELINE: tuple[Pass, ...] = (
     fold_dot_accumulator,  # on the traced program, which defines what it rounds: merging products first would change it
+    promote_windows,
     simplify,
     lower_addresses,
     bound_gathers,

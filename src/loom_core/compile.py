@@ -10,25 +10,15 @@ from typing import Any
 
 from blake3 import blake3
 
-from loom_core.base.diagnostics import UserError
 from loom_core.base.knobs import knobs
 from loom_core.codegen.context import Options
 from loom_core.codegen.kernel import generate
 from loom_core.ir.block import Function
-from loom_core.ir.op import NOT_LOWERED
 from loom_core.ir.printer import print_function
 from loom_core.ir.verifier import verify_function
 from loom_core.isa.machine import MachineConfig
 from loom_core.objfile import LoomObject, write_object
 from loom_core.passes.pipeline import PIPELINE
-
-
-class NotLowered(UserError):
-    """An operation that only the interpreter runs so far."""
-
-    code = "LOOM-C120"
-    template = "the operation `{operation}` cannot be compiled yet"
-    hint = "LOOM_INTERPRET=1 runs the kernel by its reference meaning"
 
 
 def _fingerprint() -> str:
@@ -57,9 +47,6 @@ def compile_kernel(
     machine cannot do.
     """
     start = time.perf_counter()
-    for op in function.walk():
-        if op.no_lowering == NOT_LOWERED:
-            raise NotLowered(op.location, operation=op.name)
     lowered = run_passes(function)
     passed = time.perf_counter()
     obj = generate(lowered, machine, Options(**dict(options or {})))

@@ -76,6 +76,11 @@ class Trapped(SimulatorError):
     template = "the program stopped itself with trap {trap}"
 
 
+class BadReport(SimulatorError):
+    code = "LOOM-S109"
+    template = "report {code} of the program is not one of its manifest: {reason}"
+
+
 class ReadOnlySpace(SimulatorError):
     code = "LOOM-S108"
     template = "{command} writes to {space}, which the kernel does not declare as written"

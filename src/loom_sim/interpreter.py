@@ -46,6 +46,9 @@ from loom_sim.state import (
     ENGINE_VARIANTS,
     ENGINES,
     EXECUTED,
+    FAULT_HIGH,
+    FAULT_LOW,
+    FAULT_SPACE,
     FAULT_VALUE,
     HALTED,
     INITIAL_REGISTERS,
@@ -58,6 +61,7 @@ from loom_sim.state import (
     PAUSED,
     PC,
     REGISTERS,
+    REPORTED,
     RUNNING,
     SLICE,
     STEP_ZERO,
@@ -80,6 +84,7 @@ _HALT, _LOOP, _ENDLOOP, _JUMP, _BRZ, _BRNZ = (
     isa.OP_BRNZ,
 )
 _WHILE, _TRAP, _LDS, _STS = isa.OP_WHILE, isa.OP_TRAP, isa.OP_LDS, isa.OP_STS
+_REPORT = isa.OP_REPORT
 _MOV, _ADD, _SUB, _MUL, _DIV, _REM, _FDIV = (
     isa.OP_MOV,
     isa.OP_ADD,
@@ -349,6 +354,17 @@ def build_interpreter(on_scalar: Any = ignore_scalar, on_command: Any = ignore_c
                 on_command(state, command, operands)
                 credit -= ENGINE_CREDIT
                 pc = following
+            elif opcode == _REPORT:
+                operands = resolve_operands(state, command)
+                store_word(state, FAULT_SPACE, pc)
+                store_word(state, FAULT_VALUE, load_word(operands, 0))
+                store_word(state, FAULT_LOW, load_word(operands, 1))
+                store_word(state, FAULT_HIGH, load_word(operands, 2))
+                on_command(state, command, operands)
+                pc = following
+                executed += 1
+                status = REPORTED
+                break
             elif opcode >= _LDS:
                 operands = resolve_operands(state, command)
                 status = scalar_memory(state, operands)

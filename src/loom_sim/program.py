@@ -28,7 +28,7 @@ from loom_core.base.location import UNKNOWN, Location
 from loom_core.isa.machine import MachineConfig
 from loom_core.isa.verify import verify_stream
 from loom_core.objfile import LoomObject
-from loom_sim import engines
+from loom_sim import engines, reports
 from loom_sim import state as words
 from loom_sim.descriptors import describe
 from loom_sim.errors import (
@@ -274,7 +274,9 @@ class Launch:
         try:
             status = self._call(self._address)
             # Between two slices Python handles signals: a KeyboardInterrupt leaves here.
-            while status == words.PAUSED:
+            while status in (words.PAUSED, words.REPORTED):
+                if status == words.REPORTED:
+                    self._answer(arena)
                 if command_limit is not None and self._view[words.EXECUTED] >= command_limit:
                     raise CommandLimit(self._location(), executed=self._view[words.EXECUTED])
                 status = self._call(self._address)
@@ -287,6 +289,15 @@ class Launch:
         self._arena = arena
         self._view[words.SRAM] = self._view[words.SPACES] = arena.sram
         self._view[words.SCRATCH] = arena.scratch
+
+    def _answer(self, arena: Arena) -> None:
+        """What a `report` command asks of the host."""
+        view, obj = self._view, self.program.object
+        at = self.program.location_of(view[words.FAULT_SPACE])
+        said = reports.Report(view[words.FAULT_VALUE], view[words.FAULT_LOW], view[words.FAULT_HIGH], at)
+        x, y, z = (view[words.INITIAL_REGISTERS + register] for register in obj.abi.grid_registers)
+        entries = obj.manifest.get("reports", ())
+        reports.answer(said, entries, (x, y, z), arena.sram, obj.machine.sram_bytes)
 
     # ---- faults ----
 

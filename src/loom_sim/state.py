@@ -76,6 +76,7 @@ MAX_STREAMS: Final = 24
 OK: Final = 0
 HALTED: Final = 1  # the program is done
 PAUSED: Final = 2  # a slice is done: call again to go on
+REPORTED: Final = 3  # FAULT_SPACE word of the command, FAULT_VALUE code, FAULT_LOW offset, FAULT_HIGH program; go on
 OUT_OF_BOUNDS: Final = 16  # FAULT_SPACE, FAULT_LOW, FAULT_HIGH
 UNKNOWN_SPACE: Final = 17  # FAULT_SPACE
 OVERSIZED: Final = 18  # FAULT_VALUE elements, FAULT_HIGH limit

@@ -24,6 +24,7 @@ from loom_core.isa.commands import (
     OP_MATMULF,
     OP_MATMULI,
     OP_PROGRAM,
+    OP_REPORT,
     OP_STS,
     QUEUE_COUNT,
 )
@@ -232,7 +233,7 @@ def time_command(state, command, operands):  # type: ignore[no-untyped-def]
     find_cost(opcode, operands, trace)
     occupancy, latency = load_word(trace, COST), load_word(trace, COST + 1)
     hbm_bytes = load_word(trace, COST + 2)
-    on_acp = opcode in (OP_LDS, OP_STS)
+    on_acp = opcode in (OP_LDS, OP_STS, OP_REPORT)
     if on_acp:
         issued = free = load_word(trace, ACP_TIME)
     else:

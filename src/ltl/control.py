@@ -11,6 +11,7 @@ from loom_core.ir.value import Value
 from loom_core.ops.debug import Assert, Print
 from loom_core.trace.context import current
 from loom_core.trace.errors import AssertionFails
+from loom_core.trace.values import is_number
 from ltl import semantic
 from ltl.arguments import static, static_int
 from ltl.errors import WrongDtype, WrongRank, WrongValue, fail, here
@@ -162,11 +163,30 @@ def always_assert(flag: tensor, message: str) -> None:
     current().builder.create(Assert, flag.value, message=message)
 
 
+def builtin_print(*values: Any, **options: Any) -> None:
+    """Python's print: of run-time values, or behind a text, `device_print`; else, and with options, `static_print`."""
+    first = semantic.unwrap(values[0]) if values else None
+    prefix, rest = (first, values[1:]) if isinstance(first, str) else ("", values)
+    numbers = [semantic.unwrap(value) for value in rest]
+    printable = all(isinstance(value, tensor) or is_number(value) for value in numbers)
+    if not options and printable and (prefix or any(isinstance(value, tensor) for value in numbers)):
+        device_print(prefix, *rest)
+    else:
+        static_print(*values, **options)
+
+
+def _printable(value: Any) -> tensor:
+    made = semantic.to_tensor(value, "device_print", "an argument")
+    if made.ir_type.is_pointer:
+        fail(WrongDtype, function="device_print", given="a pointer", takes="print the offsets that are added to it")
+    return made
+
+
 def device_print(prefix: Any, *args: Any, hex: Any = False) -> None:
     """Print `prefix` and the values of `args` when the kernel runs; integers in hexadecimal if `hex`."""
     trace = current("ltl.device_print")
     text = static(prefix, "the prefix of device_print")
     if not isinstance(text, str) or not text.isascii():
         fail(WrongValue, function="device_print", argument="prefix", given=repr(text), expected="a static ASCII string")
-    values = [semantic.to_tensor(value, "device_print", "an argument").value for value in args]
+    values = [_printable(value).value for value in args]
     trace.builder.create(Print, values, prefix=text, hex=bool(static(hex, "the hex of device_print")))

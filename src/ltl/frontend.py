@@ -33,7 +33,7 @@ class LtlFrontend:
         "min": functions.builtin_min,
         "max": functions.builtin_max,
         "abs": functions.builtin_abs,
-        "print": control.static_print,
+        "print": control.builtin_print,
         **{
             name: function
             for name, function in vars(__import__("builtins")).items()

@@ -126,6 +126,7 @@ def every_form() -> list[Command | Label]:
         again,
         command("sts", 2, 0, Reg(9), flags={"log2_bytes": 3}),
         command("sel", 11, Reg(9), 1, Reg(8)),
+        command("report", 0, 4096, Reg(7)),
         command("while", again),
         command("trap", 3),
         command("halt"),

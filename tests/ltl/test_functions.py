@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import ltl
-from loom_core.base.diagnostics import LoomError
 from ltl import libdevice
 from tests.ltl.kernel_runs import interpret, result
 
@@ -299,50 +298,3 @@ def fill(out, n, SIZE: ltl.constexpr):
 def test_aggregates_go_through_calls_loops_and_branches() -> None:
     assert result(fill, 12, np.int32, 1, SIZE=4).tolist() == [0] * 4 + [4] * 4 + [0] * 4
     assert result(fill, 13, np.int32, 2, SIZE=4).tolist() == [0] * 9 + [9] * 4
-
-
-# ---- messages and assertions -----------------------------------------------------------------------------------------
-
-
-@ltl.jit
-def shown(x, N: ltl.constexpr):
-    v = ltl.load(x + ltl.arange(0, N))
-    ltl.device_print("values", v, ltl.program_id(0))
-    ltl.device_print("hex", v, hex=True)
-    ltl.device_print("alone")
-
-
-def test_device_print(capsys: pytest.CaptureFixture[str]) -> None:
-    interpret(shown, np.array([1, 255], np.int32), N=2, grid=2)
-    first = [
-        "pid (0, 0, 0) values: [  1 255]",
-        "pid (0, 0, 0) values: 0",
-        "pid (0, 0, 0) hex: [0x1 0xff]",
-        "pid (0, 0, 0) alone",
-    ]
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:4] == first and len(lines) == 8
-
-
-@ltl.jit
-def checked(x, n, N: ltl.constexpr):
-    i = ltl.arange(0, N)
-    ltl.device_assert(ltl.load(x + i) > 0, "not positive", mask=i < n)
-
-
-def test_device_assert_is_checked_on_demand() -> None:
-    x = np.array([3, 2, -1, 5], np.int32)
-    interpret(checked, x, 4, N=4)
-    interpret(checked, x, 2, N=4, debug=True)
-    with pytest.raises(LoomError) as caught:
-        interpret(checked, x, 4, N=4, debug=True)
-    (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.code == "LOOM-R212"
-    assert "not positive in program (0, 0, 0), first for element (2,)" in diagnostic.message
-
-
-def test_what_is_not_lowered_is_refused_when_compiling() -> None:
-    with pytest.raises(LoomError) as caught:
-        shown.compile("*i32", N=2)
-    (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.code == "LOOM-C120" and diagnostic.location.line > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,7 @@ class Context:
     windows: dict[Value, Window] = field(default_factory=dict)
     regions: dict[Value, Window] = field(default_factory=dict)
     prefetched: set[Op] = field(default_factory=set)
+    reports: list[dict[str, Any]] = field(default_factory=list)
     _dma_turn: int = 0
 
     def may_alias(self, a: Value, b: Value) -> bool:

@@ -19,7 +19,7 @@ from loom_core.ir.block import Block
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
 from loom_core.isa.encoding import Label
-from loom_core.ops import control, memory, shape
+from loom_core.ops import control, debug, memory, shape
 
 # ---- blocks ----
 
@@ -64,7 +64,16 @@ def _after_definition(context: Context, value: Value) -> None:
 
 def _used_by_command_processor(value: Value) -> bool:
     """Whether an integer scalar is read by something else than the stream engine or a store of it."""
-    takers = (control.For, control.If, control.While, control.Yield, memory.DmaLoad, memory.DmaCopy, shape.AffineTile)
+    takers = (
+        debug.Assert,
+        control.For,
+        control.If,
+        control.While,
+        control.Yield,
+        memory.DmaLoad,
+        memory.DmaCopy,
+        shape.AffineTile,
+    )
     return any(
         on_command_processor(user)
         or isinstance(user, takers)
@@ -179,6 +188,7 @@ def lower_grid(context: Context, body: Block) -> None:
     """The grid as three nested loops, x innermost, around the kernel; what no program id changes comes before them."""
     emitter = context.emitter
     ids = [Register(f"pid.{axis}") for axis in "xyz"]
+    context.program_ids = ids
     _bind_program_ids(context, ids)
     for op in _grid_invariant(body):
         with emitter.located(op.location):

@@ -8,6 +8,7 @@ from typing import Any
 import loom_core.codegen.indexed
 import loom_core.codegen.memory
 import loom_core.codegen.rearrange
+import loom_core.codegen.reports
 import loom_core.codegen.rows
 import loom_core.codegen.stream  # noqa: F401  (the imports register lowerings)
 from loom_core.codegen.allocate import Lifetimes, number_registers, place_windows
@@ -115,8 +116,10 @@ def _noalias(args: list[AbiArg], options: Options) -> tuple[tuple[int, int], ...
 def _manifest(context: Context) -> dict[str, Any]:
     counts = Counter(item.mnemonic for item in context.emitter.items if isinstance(item, Emitted))
     budget = {"while_budget": WHILE_BUDGET} if counts["while"] else {}
+    reports = {"reports": context.reports} if context.reports else {}
     return {
         **budget,
+        **reports,
         "kernel": context.function.name,
         "options": {"prefetch": context.options.prefetch, "assume_noalias": context.options.assume_noalias},
         "commands": dict(sorted(counts.items())),

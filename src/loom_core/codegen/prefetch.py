@@ -108,7 +108,9 @@ class _Legality:
     def __init__(self, context: Context, block: Block) -> None:
         self._context = context
         self._block = block
-        self._written = {base for op in block.operations for base in effects(op).writes}
+        touched = [effects(op) for op in block.operations]
+        self._written = {base for effect in touched for base in effect.writes}
+        self._reports = any(effect.reports for effect in touched)
         self._following: dict[Value, Value] = {}
         if isinstance(block.terminator, control.Yield):
             self._following = dict(zip(block.arguments[1:], block.terminator.operands, strict=True))
@@ -116,7 +118,7 @@ class _Legality:
         self._ahead: dict[Value, bool] = {}
 
     def allows(self, op: memory.DmaLoad) -> bool:
-        if any(self._context.may_alias(op.base, base) for base in self._written):
+        if self._reports or any(self._context.may_alias(op.base, base) for base in self._written):
             return False
         if op.base.defining_op is not None and op.base.parent_block is self._block:
             return False  # a window of this iteration alone

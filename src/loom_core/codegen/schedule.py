@@ -18,7 +18,7 @@ from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.isa.commands import MASKED_OPERANDS
 from loom_core.isa.machine import MachineConfig
-from loom_core.ops import control, memory, reduction, shape
+from loom_core.ops import control, debug, memory, reduction, shape
 
 # Operations that only look at a value through other strides, or have no storage at all.
 VIEWS = (shape.Splat, shape.ExpandDims, shape.Broadcast, shape.Transpose, shape.Reshape)
@@ -122,10 +122,18 @@ def is_permuted(op: Op) -> bool:
 
 @dataclass
 class Effects:
-    """Pointer arguments through which an operation reads and writes device memory."""
+    """Pointer arguments through which an operation reads and writes device memory.
+
+    `reports`: it tells the host something, which comes between what the program did before and what it does after.
+    """
 
     reads: set[Value]
     writes: set[Value]
+    reports: bool = False
+
+    @property
+    def any(self) -> bool:
+        return bool(self.reads or self.writes or self.reports)
 
 
 def effects(op: Op) -> Effects:
@@ -139,6 +147,7 @@ def effects(op: Op) -> Effects:
         if isinstance(inner, memory.DmaCopy):
             found.reads.add(inner.source)
             found.writes.add(inner.target)
+        found.reports |= isinstance(inner, debug.Print | debug.Assert)
     return found
 
 
@@ -151,6 +160,8 @@ class BlockSchedule:
         self._levels: dict[Op, int] = {}
         self._read: dict[Value, int] = {}  # pointer argument -> highest level at which it is read so far
         self._written: dict[Value, int] = {}
+        self._reported = -1  # the level of the last report so far, -1 for none
+        self._touched = 0  # the highest level at which memory is accessed so far
         self.group_of: dict[Op, Group] = {}
         self.position: dict[Op, int] = {}
         for op in block.operations:
@@ -181,6 +192,10 @@ class BlockSchedule:
         for table, bases in ((self._read, touched.reads), (self._written, touched.writes)):
             for base in bases:
                 table[base] = max(level, table.get(base, 0))
+        if touched.any:
+            self._touched = max(level, self._touched)
+        if touched.reports:
+            self._reported = level
         return level
 
     def _needed(self, user: Op, value: Value) -> int:
@@ -196,6 +211,10 @@ class BlockSchedule:
         after = [level + late for base, level in self._written.items() if self._meets(base, touched.reads)]
         for table in (self._written, self._read):
             after += [level for base, level in table.items() if self._meets(base, touched.writes)]
+        if touched.reports:
+            after.append(self._touched)
+        if touched.any:
+            after.append(self._reported + late)
         return after
 
     def _meets(self, base: Value, others: set[Value]) -> bool:

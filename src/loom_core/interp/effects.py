@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
-from loom_core.base.diagnostics import UserError
+from loom_core.base.reports import AssertionFailed, failed_assertion, print_value
 from loom_core.interp.memory import Array, Pointer, read, write
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
@@ -15,12 +14,6 @@ from loom_core.ops import atomic, debug, memory
 from loom_core.ops.reduction import combine_arrays
 
 Environment = dict[Value, Any]
-
-
-class AssertionFailed(UserError):
-    code = "LOOM-R212"
-    template = "device assertion failed{message} in program {program}{element}"
-    hint = "the condition was false at run time"
 
 
 def _ones(shape: tuple[int, ...]) -> Array:
@@ -121,27 +114,14 @@ def _turns(pointer: Pointer, mask: Array) -> list[Array]:
 
 
 def print_values(op: debug.Print, values: Environment, program: tuple[int, int, int]) -> list[Any]:
-    """One line a value: `pid (0, 0, 0) prefix: value`, the elements of a tile in NumPy's form."""
-    place = f"pid {program}"
-    if not op.values:
-        print(f"{place} {op.prefix}", file=sys.stdout)
-    for operand in op.values:
-        array = values[operand]
-        if isinstance(array, Pointer):
-            array = array.offsets
-        if op.hex and array.dtype.kind in "iu":
-            shown = np.array2string(array, formatter={"int": hex})
-        else:
-            shown = np.array2string(array)
-        print(f"{place} {op.prefix}: {shown}", file=sys.stdout)
+    """One line a value, or the prefix alone."""
+    for value in [values[operand] for operand in op.values] or [None]:
+        print_value(program, op.prefix, value, op.hex)
     return []
 
 
 def check(op: debug.Assert, values: Environment, program: tuple[int, int, int]) -> list[Any]:
     condition = values[op.condition]
     if not condition.all():
-        message = f": {op.message}" if op.message else ""
-        index = tuple(int(i) for i in np.unravel_index(int(np.argmin(condition)), condition.shape))
-        element = f", first for element {index}" if condition.shape else ""
-        raise AssertionFailed(op.location, message=message, program=program, element=element)
+        raise AssertionFailed(op.location, **failed_assertion(program, op.message, condition))
     return []

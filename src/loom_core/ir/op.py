@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from loom_core.base.location import UNKNOWN, Location
 from loom_core.ir.block import Block
@@ -25,9 +25,6 @@ from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 
 REQUIRED: Any = object()
-
-NOT_LOWERED: Final = "code generation does not have it yet"
-"""`no_lowering` of operations that so far only the interpreter runs; compiling one is refused at the user's line."""
 
 
 @dataclass(frozen=True)

@@ -238,6 +238,19 @@ _SCALAR_MEMORY = (
         flags=(FlagField("log2_bytes", 0, 3, _LOG2_BYTES, maximum=3),),
         synchronises=True,
     ),
+    CommandSpec(
+        0x32,
+        "report",
+        "acp",
+        (
+            OperandSpec("code", "value", "which entry of the manifest's `reports`"),
+            OperandSpec("offset", "offset", "SRAM bytes of the tile that it speaks of"),
+            OperandSpec("program", "value", "the number of the program in the grid, x fastest"),
+        ),
+        "Let the host read a tile: it prints it, or stops the run because of it, as the entry says. The ACP stands "
+        "still until its waits are met and the host is done.",
+        synchronises=True,
+    ),
 )
 
 _COPY_DIM = OperandGroup(
@@ -679,6 +692,7 @@ OP_LEU = 0x25
 OP_SEL = 0x26
 OP_LDS = 0x30
 OP_STS = 0x31
+OP_REPORT = 0x32
 OP_COPY = 0x40
 OP_PACK = 0x41
 OP_GATHER = 0x42

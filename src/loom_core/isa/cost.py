@@ -13,8 +13,8 @@ and tokens are signalled; `hbm_bytes`, `sram_bytes`: traffic, for the model of s
 computes nothing costs its start-up alone.
 
 Formulas:
-- ACP: `acp_scalar_cycles` a scalar command, `acp_issue_cycles` to issue a queued one, lds and sts `acp_memory_cycles`,
-  and `hbm_latency` more for HBM.
+- ACP: `acp_scalar_cycles` a scalar command, `acp_issue_cycles` to issue a queued one, lds, sts and report
+  `acp_memory_cycles`, and `hbm_latency` more for HBM.
 - DMA: a side's traffic is its bytes, in contiguous runs of at least `dma_min_burst` bytes. Decoding reads the codes
   of its valid box, each table that they name once, and a scale for each group and row. Occupancy is the larger of
   HBM traffic over HBM bytes per cycle and SRAM traffic over SRAM bytes per cycle, + `dma_descriptor_cycles`; latency
@@ -148,6 +148,11 @@ def cost_sts(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
     if operands[0] != 0:
         return constants[C_ACP_MEMORY] + constants[C_HBM_LATENCY], 0, max(size, constants[C_DMA_MIN_BURST]), 0
     return constants[C_ACP_MEMORY], 0, 0, size
+
+
+def cost_report(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
+    """The host's time is not counted."""
+    return constants[C_ACP_MEMORY], 0, 0, 0
 
 
 def cost_copy(operands: Any, flags: int, programs: Any, constants: Any) -> Cost:
@@ -538,6 +543,7 @@ def cost_histogram(operands: Any, flags: int, programs: Any, constants: Any) -> 
 _BY_MNEMONIC: Final[dict[str, CostFunction]] = {
     "lds": cost_lds,
     "sts": cost_sts,
+    "report": cost_report,
     "copy": cost_copy,
     "pack": cost_pack,
     "packf": cost_packf,

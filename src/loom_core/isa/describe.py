@@ -167,6 +167,8 @@ def _acp_text(command: Command) -> str:
         return f"r{values[0]} = lds {_address(*command.operands[1:])}{_flags(command)}"
     if spec.mnemonic == "sts":
         return f"sts {_address(*command.operands[:2])} = {values[2]}{_flags(command)}"
+    if spec.mnemonic == "report":
+        return f"report {values[0]} {_address(SPACE_SRAM, command.operands[1])} of program {values[2]}"
     if spec.operands and spec.operands[0].role == "register":
         narrow = command.flag("narrow")
         suffix = f".{spec.flag('narrow').values[narrow]}" if narrow else ""

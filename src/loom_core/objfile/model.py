@@ -96,7 +96,8 @@ class Symbol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LoomObject:
     """A compiled kernel. commands, programs: 1-D uint64 words; constants: the constants space; manifest: JSON values.
 
-    Manifest keys that loaders read: `while_budget`, the watchdog budget of `while` commands (an integer >= 1).
+    Manifest keys that loaders read: `while_budget`, the watchdog budget of `while` commands (an integer >= 1), and
+    `reports`, what `report` commands are about (`loom_sim.reports`).
     """
 
     commands: npt.NDArray[np.uint64]

@@ -2,7 +2,7 @@
 
 Rules (`copy` is an elementwise identity, so it fuses with whatever computes its operand):
   store     dma_store %v, where %v is a view, virtual or may lie in an accumulator  ->  dma_store (copy %v); the same
-            for the tiles that indexed accesses, concat, slice, sorts and folds take
+            for the tiles that indexed accesses, rearrangements, sorts, folds and reports take
   operand   dot %a, %b, where one is virtual, may lie in an accumulator or is carried  ->  dot (copy %a), %b
   acc       dot ..., acc = %c, where %c is loaded, a view or virtual  ->  dot ..., acc = (copy %c), unless a constant
   carried   for / yield of a view or virtual tile  ->  of its copy, unless a constant
@@ -18,14 +18,21 @@ from loom_core.ir.block import Function
 from loom_core.ir.builder import Builder
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
-from loom_core.ops import control, elementwise, matmul, memory, rearrange, reduction, shape
+from loom_core.ops import control, debug, elementwise, matmul, memory, rearrange, reduction, shape
 from loom_core.passes.log import log_rewrite
 from loom_core.passes.simplify import VIEWS, is_integral
 
 # Operations whose commands read row-major tiles.
 _READERS_OF_PLAIN_TILES = (
-    rearrange.Concat, rearrange.Slice, rearrange.Sort, rearrange.Histogram, rearrange.Gather, reduction.RegionFold,
-)  # fmt: skip
+    debug.Assert,
+    debug.Print,
+    rearrange.Concat,
+    rearrange.Gather,
+    rearrange.Histogram,
+    rearrange.Slice,
+    rearrange.Sort,
+    reduction.RegionFold,
+)
 _VIRTUAL = (*VIEWS, shape.Constant, shape.AffineTile)
 
 

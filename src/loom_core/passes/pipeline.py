@@ -11,6 +11,7 @@ from loom_core.passes.hoist import hoist_invariants
 from loom_core.passes.lower_addresses import lower_addresses
 from loom_core.passes.materialize import materialize
 from loom_core.passes.promote_windows import promote_windows
+from loom_core.passes.reduce_assertions import reduce_assertions
 from loom_core.passes.simplify import simplify
 
 Pass = Callable[[Function], Function]
@@ -18,6 +19,7 @@ Pass = Callable[[Function], Function]
 PIPELINE: tuple[Pass, ...] = (
     fold_dot_accumulator,  # on the traced program, which defines what it rounds: merging products first would change it
     promote_windows,
+    reduce_assertions,
     simplify,
     lower_addresses,
     bound_gathers,

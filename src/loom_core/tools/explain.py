@@ -310,6 +310,10 @@ def _trap(words: _Words, command: Command, named: _Named) -> _Described:
     return f"stop with error {words.operand(named['code'])}", None, None
 
 
+def _report(words: _Words, command: Command, named: _Named) -> _Described:
+    return f"tell the host of report {words.operand(named['code'])}", None, None
+
+
 _DESCRIPTIONS: Final[dict[str, Callable[[_Words, Command, _Named], _Described]]] = {
     "copy": _copy,
     "pack": _pack,
@@ -337,6 +341,7 @@ _DESCRIPTIONS: Final[dict[str, Callable[[_Words, Command, _Named], _Described]]]
     "brnz": _branch,
     "while": _while,
     "trap": _trap,
+    "report": _report,
 }
 """Mnemonic -> what it does in words, bytes moved and operations done by one execution (None: registers decide).
 

@@ -1,8 +1,7 @@
-"""docs/language.md: the kernel language. Prose, and what the code itself says: dtypes, functions, what is missing."""
+"""docs/language.md: the kernel language. Prose, and what the code itself says: dtypes, functions."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections import defaultdict
@@ -12,7 +11,6 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from loom_core.base.diagnostics import LoomError
-from loom_core.ir.op import NOT_LOWERED, REGISTRY, Op
 from loom_core.passes.forms import NotAffine
 
 # ---- dtypes: what compiles is found out by compiling it --------------------------------------------------------------
@@ -75,25 +73,6 @@ def _dtype_rows() -> Iterator[str]:
     for name, dtype in _dtypes().items():
         cells = [attempt(dtype.name, operation) for operation in PROBES.values()]
         yield f"| `{name}` | {' | '.join(cells)} |"
-
-
-# ---- operations that are not compiled --------------------------------------------------------------------------------
-
-
-def not_compiled() -> list[type[Op]]:
-    """Operations that so far only the interpreter runs, by name."""
-    importlib.import_module("loom_core.ops")  # which declares them
-    ours = (kind for kind in REGISTRY.values() if kind.__module__.startswith("loom_core."))
-    return sorted((kind for kind in ours if kind.no_lowering == NOT_LOWERED), key=lambda kind: kind.name)
-
-
-def _not_compiled_text() -> str:
-    rows = [f"* `{kind.name}`: {_first_sentence(inspect.getdoc(kind) or '')}" for kind in not_compiled()]
-    if not rows:
-        return "Everything above is compiled."
-    return "Compiling these is refused at their line (LOOM-C120); with `LOOM_INTERPRET=1` they run.\n\n" + "\n".join(
-        rows
-    )
 
 
 def _first_sentence(text: str) -> str:
@@ -313,10 +292,6 @@ Choosing between elements is `ltl.where`, not `if`.
 * Hints (`multiple_of`, `max_contiguous`, cache modifiers) are accepted and mean nothing.
 * Functions that name a GPU's instructions are refused with what to use instead.
 
-## What is not compiled yet
-
-{missing}
-
 ## Functions
 
 Operators: `+ - * / // % & | ^ ~ << >> == != < <= > >=` and unary `-`, on tiles, scalars and numbers, which broadcast;
@@ -337,7 +312,6 @@ def language_markdown() -> str:
     return _PAGE.format(
         dtypes="\n".join(_dtype_rows()),
         not_affine=NotAffine.hint,
-        missing=_not_compiled_text(),
         functions="\n".join(_function_entries()),
         math=_module_text(math),
         libdevice=_module_text(libdevice),

@@ -91,7 +91,7 @@ Each `.ir` is the program after a pass that changed it, `.asm` the commands, `.l
 set, kernels are compiled anew even if the disk cache has them.
 
 `LOOM_INTERPRET=1 python add.py` runs kernels by the NumPy meaning of each operation: slow, the same bits, and good for
-finding out whether the compiler is at fault. It also runs operations that are not compiled yet.
+finding out whether the compiler is at fault.
 
 ## loomc
 

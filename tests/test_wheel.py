@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("loom", "ltl", "libloom", "loom_core", "loom_sim")
+PACKAGES = ("loom", "ltl", "libloom", "loom_core", "loom_sim", "tensorloom")
 
 PROGRAM = """
 import numpy as np

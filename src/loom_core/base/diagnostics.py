@@ -36,6 +36,7 @@ CODE_RANGES: Final = {
     "R": "runtime and launches",
     "S": "simulator",
     "K": "knobs and command-line tools",
+    "T": "TensorLoom",
     "X": "internal errors",
 }
 """What the letter of a code stands for; a new layer adds its letter here."""

@@ -1,0 +1,109 @@
+"""From a file to a checked program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loom_core.base.diagnostics import Diagnostic
+from tensorloom.calls import check_forward, check_function, instantiate
+from tensorloom.diagnostics import TensorLoomError, TooDeep
+from tensorloom.interpreter import Checker, Frame
+from tensorloom.names import resolve
+from tensorloom.program import Loader, Unit
+from tensorloom.source import Source, Span
+from tensorloom.training import TrainPlan, check_train
+from tensorloom.tree import Train
+from tensorloom.values import FunctionValue, ModelValue
+
+
+@dataclass(slots=True)
+class Checked:
+    """A program and what is known of it.
+
+    `units`: imported files before the files that import them. `values`: the variables of the main file. `trains`: what
+    its train blocks do.
+    """
+
+    unit: Unit
+    units: list[Unit]
+    diagnostics: list[Diagnostic]
+    checker: Checker
+    values: dict[str, Any]
+    trains: dict[Train, TrainPlan]
+
+    @property
+    def ok(self) -> bool:
+        return not any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+
+    def require(self) -> Checked:
+        """This program; raises TensorLoomError with all diagnostics if one of them is an error."""
+        if not self.ok:
+            raise TensorLoomError.of(self.diagnostics)
+        return self
+
+    def instances(self) -> dict[str, ModelValue]:
+        """The models that variables of the main file hold; without any, each model of the file with its defaults."""
+        found = {name: value for name, value in self.values.items() if isinstance(value, ModelValue)}
+        return found or {made.model.name: made for made in self.checker.instances.values() if made.unit is self.unit}
+
+
+def check_file(path: Path, shown: str | None = None, overlay: Mapping[str, str] | None = None) -> Checked:
+    """Check a file with all that it imports. Raises TensorLoomError only if this file cannot be read."""
+    loader = Loader(overlay or {})
+    return _guarded(loader, lambda: loader.load(path, shown))
+
+
+def check_text(text: str, file: str = "<program>.tl") -> Checked:
+    """Check a program given as text; its imports are relative to the working directory."""
+    loader = Loader()
+    return _guarded(loader, lambda: loader.load_source(Source(text, file), file))
+
+
+def _guarded(loader: Loader, load: Any) -> Checked:
+    try:
+        return _check(load(), list(loader.units.values()))
+    except RecursionError:
+        # The parser bounds each kind of nesting; this is a mixture of all.
+        source = next(iter(loader.units.values())).source if loader.units else Source("", "<program>")
+        raise TooDeep(source.location(Span(0, 1))) from None
+
+
+def _check(unit: Unit, units: list[Unit]) -> Checked:
+    units = [other for other in units if other is not unit] + [unit]
+    checker = Checker()
+    # Names that a line with an error should have defined would be missing.
+    broken = any(diagnostic.severity == "error" for other in units for diagnostic in other.diagnostics)
+    for other in units if not broken else ():
+        resolve(other)
+    env: dict[str, Any] = {}
+    trains: dict[Train, TrainPlan] = {}
+    if not broken:
+        for other in units:
+            _run_unit(checker, other, env if other is unit else {}, trains)
+    diagnostics = [diagnostic for other in units for diagnostic in other.diagnostics] + checker.diagnostics
+    diagnostics = sorted(
+        dict.fromkeys(diagnostics),
+        key=lambda d: (d.location.file != unit.source.file, d.location.line, d.location.column),
+    )
+    return Checked(unit, units, diagnostics, checker, env, trains)
+
+
+def _run_unit(checker: Checker, unit: Unit, env: dict[str, Any], trains: dict[Train, TrainPlan]) -> None:
+    """Interpret the statements of a file, then the models of which it makes no instance."""
+    checker.globals[id(unit)] = env
+    frame = Frame(checker, unit, None, env)
+    for statement in unit.program.body:
+        if isinstance(statement, Train):
+            trains[statement] = check_train(frame, statement)
+        else:
+            frame.execute(statement)
+    for function in unit.functions.values():
+        check_function(frame, FunctionValue(function, unit))
+    for model in unit.own_models:
+        if not any(made.model is model for made in checker.instances.values()):
+            made = frame.guarded(model.name_span, instantiate, frame, model, unit, [], [])
+            if isinstance(made, ModelValue):
+                check_forward(frame, made)

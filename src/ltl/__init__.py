@@ -150,6 +150,7 @@ from ltl.refused import REFUSED, refused_function
 from ltl.scans import associative_scan, cumprod, cumsum
 from ltl.shaping import broadcast, broadcast_to, expand_dims, permute, ravel, reshape, squeeze, trans, unsqueeze, view
 from ltl.tensor import tensor
+from ltl.transfers import copy, token, window
 from ltl.tuning import Config, autotune, heuristics
 
 random = standard = core
@@ -199,6 +200,7 @@ __all__ = [
     "constexpr",
     "constexpr_function",
     "constexpr_type",
+    "copy",
     "cos",
     "cumprod",
     "cumsum",
@@ -295,6 +297,7 @@ __all__ = [
     "tensor",
     "tensor_descriptor",
     "to_tensor",
+    "token",
     "topk",
     "trans",
     "tuple",
@@ -308,6 +311,7 @@ __all__ = [
     "view",
     "void",
     "where",
+    "window",
     "xor_sum",
     "zeros",
     "zeros_like",

@@ -21,7 +21,7 @@ _PADDINGS: Final = ("", "zero", "nan")
 MAX_RANK: Final = 5
 
 
-class Window(Traced):
+class ArrayBlock(Traced):
     """Family base of what addresses a block of an array: base pointer, sizes, strides and offsets in elements (i64)."""
 
     __slots__ = ("base", "block_shape", "offsets", "sizes", "steps")
@@ -51,7 +51,7 @@ class Window(Traced):
     def ir_types(self) -> list[TileType]:
         return [part.ir_type for part in self._parts()]
 
-    def with_ir_values(self, values: Sequence[Value]) -> Window:
+    def with_ir_values(self, values: Sequence[Value]) -> ArrayBlock:
         parts = [
             old if old._value is new else tensor(new.type, new) for old, new in zip(self._parts(), values, strict=True)
         ]
@@ -62,15 +62,17 @@ class Window(Traced):
 
     def rebuilt(
         self, base: tensor, sizes: Sequence[tensor], steps: Sequence[tensor], offsets: Sequence[tensor]
-    ) -> Window:
-        """The same kind of window around other values."""
+    ) -> ArrayBlock:
+        """The same kind of block around other values."""
         raise NotImplementedError
 
     def structure(self) -> Hashable:
         return type(self), self.block_shape, tuple(self.ir_types())
 
     def same(self, other: Traced) -> bool:
-        return isinstance(other, Window) and all(a.same(b) for a, b in zip(self._parts(), other._parts(), strict=True))
+        if not isinstance(other, ArrayBlock):
+            return False
+        return all(a.same(b) for a, b in zip(self._parts(), other._parts(), strict=True))
 
     def suggest_name(self, name: str) -> None:
         for part, suffix in zip(self._parts(), self._suffixes(), strict=True):
@@ -147,7 +149,7 @@ class Window(Traced):
         store(self.addresses(indices), data, self.inside(indices, dimensions))
 
 
-class BlockPointer(Window):
+class BlockPointer(ArrayBlock):
     """What `make_block_ptr` gives: a block of an array that `advance` moves."""
 
     __slots__ = ()
@@ -170,6 +172,15 @@ class BlockPointer(Window):
     def advance(self, offsets: Any) -> BlockPointer:
         """The pointer moved by `offsets`."""
         return advance(self, offsets)
+
+    def block(self, offsets: Any, block_shape: Any) -> BlockPointer:
+        """A pointer to the block of `block_shape` at `offsets` from this one."""
+        shape = shape_argument(block_shape, "block")
+        if len(shape) != len(self.block_shape):
+            expected = f"a shape of {len(self.block_shape)} dimensions"
+            fail(WrongRank, function="block", expected=expected, given=str(shape))
+        moved = advance(self, offsets)
+        return BlockPointer(moved.base, moved.sizes, moved.steps, moved.offsets, shape)
 
     def load(self, mask: Any, other: Any, boundary_check: Any, padding_option: Any) -> tensor:
         """See `ltl.load`."""
@@ -268,7 +279,7 @@ def scalars(values: Any, count: int, function: str, argument: str) -> list[tenso
     return made
 
 
-class tensor_descriptor(Window):
+class tensor_descriptor(ArrayBlock):
     """What `make_tensor_descriptor` gives: an array of which `load` and `store` move whole blocks.
 
     Elements outside the array read as 0 (or NaN, if it was made so) and are not written.
@@ -329,6 +340,12 @@ class tensor_descriptor(Window):
         """Write a block, converted to the array's dtype, at `offsets`."""
         current("tensor_descriptor.store")
         self.write(self._at(offsets, "store"), value, self._every(), "store")
+
+    def block(self, offsets: Any) -> BlockPointer:
+        """A block pointer to the block at `offsets`."""
+        current("tensor_descriptor.block")
+        places = scalars(offsets, len(self.block_shape), "block", "offsets")
+        return BlockPointer(self.base, self.sizes, self.steps, places, self.block_shape)
 
     def _at(self, offsets: Any, function: str) -> list[tensor]:
         return self.indices(scalars(offsets, len(self.block_shape), function, "offsets"))

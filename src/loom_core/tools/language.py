@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from enum import Enum
@@ -75,10 +74,6 @@ def _dtype_rows() -> Iterator[str]:
         yield f"| `{name}` | {' | '.join(cells)} |"
 
 
-def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=[.;:])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(";:")
-
-
 # ---- functions -------------------------------------------------------------------------------------------------------
 
 GROUPS: Final[dict[str, str]] = {
@@ -86,6 +81,7 @@ GROUPS: Final[dict[str, str]] = {
     "ltl.program": "The grid, and new tiles",
     "ltl.memory": "Loads and stores",
     "ltl.block_pointers": "Block pointers and tensor descriptors",
+    "ltl.transfers": "Windows and copies: Loom's own",
     "ltl.atomics": "Atomics",
     "ltl.operators": "Operators",
     "ltl.functions": "Elementwise functions",
@@ -282,6 +278,64 @@ effect.
   values only. Kernels read numbers, strings, tuples, dtypes and functions from outside; the rest is passed.
 
 Choosing between elements is `ltl.where`, not `if`.
+
+## Windows, copies and engines
+
+Tiles are values; where one lies in SRAM is the compiler's business. A *window* is a region of SRAM that the kernel
+names itself, and `copy` a DMA command that it issues itself, between an array and a window or between two windows:
+
+```python
+import loom.triton.language as ltl
+
+@ltl.jit
+def blur(x, y, n, BLOCK: ltl.constexpr):
+    # y[i] = (x[i - 1] + x[i] + x[i + 1]) / 3, with 0 outside; a block is read from memory once.
+    first = ltl.program_id(0) * BLOCK
+    row = ltl.make_tensor_descriptor(x, (n,), (1,), (BLOCK + 2,))
+    halo = ltl.window((BLOCK + 2,), ltl.float32)
+    ltl.store(halo, ltl.zeros((BLOCK + 2,), ltl.float32))
+    ltl.copy(row.block((first - 1,)), halo).wait()
+    left, middle, right = (ltl.load(halo.block((shift,), (BLOCK,))) for shift in ltl.static_range(3))
+    at = first + ltl.arange(0, BLOCK)
+    ltl.store(y + at, (left + middle + right) / 3, mask=at < n)
+
+blur[(ltl.cdiv(n, 256),)](x, y, n, BLOCK=256)
+```
+
+A window is a block pointer to all of itself: `load`, `store`, `advance` and `block` take it, and `halo.base` is a plain
+pointer for gathers and atomics. It lives while the block of the program around it runs, and begins as poison (NaN, the
+least integer, False). Block pointers are the descriptors of copies: `block` of a window, of a block pointer or of a
+tensor descriptor gives one. Elements outside either array are not copied.
+
+`copy` gives a token; `token.wait()` says where the program relies on the copy. The compiler orders all engines so that
+every access sees what the program did before, so a forgotten `wait` cannot change a result. A token may be carried by
+a loop, as a hand-written pipeline does:
+
+```python
+@ltl.jit
+def total(x, y, blocks, BLOCK: ltl.constexpr):
+    # The sum of x, by two halves of a window: one is filled while the other is summed.
+    rows = ltl.make_tensor_descriptor(x, (blocks, BLOCK), (BLOCK, 1), (1, BLOCK))
+    halves = ltl.window((2, BLOCK), ltl.float32)
+    token = ltl.copy(rows.block((0, 0)), halves.block((0, 0), (1, BLOCK)))
+    sums = ltl.zeros((1, BLOCK), ltl.float32)
+    for i in range(blocks):
+        token.wait()
+        token = ltl.copy(rows.block((i + 1, 0)), halves.block(((i + 1) % 2, 0), (1, BLOCK)))
+        sums += ltl.load(halves.block((i % 2, 0), (1, BLOCK)))
+    token.wait()
+    ltl.store(y, ltl.sum(sums))
+```
+
+The compiler does this by itself for loads of tiles in loops. What runs where:
+
+* DMA, four queues: `copy`; `load`, `store` and the methods of descriptors, also through tiles of indices; atomics;
+  `gather`, `flip`, `cat`, `split` and their kin.
+* MXU: `dot`. Its accumulator (`acc=`) stays where it is from one step of a loop to the next, and what is done to the
+  result element by element joins its way out.
+* SCE: elementwise functions, casts, reductions, scans, `sort`, `histogram`. Neighbours of one shape become one program;
+  functions given to `reduce`, `associative_scan` and `map_elementwise` are programs too.
+* Command processor: integer scalars, loops, branches, `device_print`, `device_assert`.
 
 ## Differences from Triton
 

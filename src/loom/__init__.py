@@ -8,11 +8,36 @@ from loom_core import __version__
 if TYPE_CHECKING:
     from loom_core.base.diagnostics import LoomError
     from loom_core.base.knobs import knobs
+    from loom_core.interchange.builders import (
+        DialectBuilder,
+        LoomBuilder,
+        OpCallable,
+        default_ops,
+        default_types,
+        module_builder,
+    )
+    from loom_core.interchange.diagnostics import (
+        Diagnostic,
+        DiagnosticEngine,
+        DiagnosticFieldRef,
+        DiagnosticHighlightRange,
+        DiagnosticParam,
+        DiagnosticRelatedLocation,
+        DiagnosticSeverity,
+        LoomDiagnosticError,
+        SourceProvenance,
+        SourceRange,
+    )
+    from loom_core.interchange.verifier import ModuleVerifier, VerifierRegistry, verify_module
     from loom_core.isa.machine import L1, L1_MINI, MachineConfig
     from loom_core.objfile import LoomObject, read_object, write_object
 
 __all__ = [
-    "L1", "L1_MINI", "LoomError", "LoomObject", "MachineConfig", "__version__", "knobs", "read_object", "write_object",
+    "L1", "L1_MINI", "Diagnostic", "DiagnosticEngine", "DiagnosticFieldRef", "DiagnosticHighlightRange",
+    "DiagnosticParam", "DiagnosticRelatedLocation", "DiagnosticSeverity", "DialectBuilder", "LoomBuilder",
+    "LoomDiagnosticError", "LoomError", "LoomObject", "MachineConfig", "ModuleVerifier", "OpCallable",
+    "SourceProvenance", "SourceRange", "VerifierRegistry", "__version__", "default_ops", "default_types", "knobs",
+    "module_builder", "read_object", "verify_module", "write_object",
 ]  # fmt: skip
 
 _HOMES = {
@@ -24,6 +49,26 @@ _HOMES = {
     "knobs": "loom_core.base.knobs",
     "read_object": "loom_core.objfile",
     "write_object": "loom_core.objfile",
+    **dict.fromkeys(
+        ("DialectBuilder", "LoomBuilder", "OpCallable", "default_ops", "default_types", "module_builder"),
+        "loom_core.interchange.builders",
+    ),
+    **dict.fromkeys(
+        (
+            "Diagnostic",
+            "DiagnosticEngine",
+            "DiagnosticFieldRef",
+            "DiagnosticHighlightRange",
+            "DiagnosticParam",
+            "DiagnosticRelatedLocation",
+            "DiagnosticSeverity",
+            "LoomDiagnosticError",
+            "SourceProvenance",
+            "SourceRange",
+        ),
+        "loom_core.interchange.diagnostics",
+    ),
+    **dict.fromkeys(("ModuleVerifier", "VerifierRegistry", "verify_module"), "loom_core.interchange.verifier"),
 }
 
 

@@ -13,6 +13,8 @@ import click
 from loom_core.base.diagnostics import CODE_RANGES, INTERNAL_PACKAGES, LoomError, catalogue
 from loom_core.base.knobs import all_knobs
 from loom_core.formats.manual import formats_markdown
+from loom_core.interchange.manual import interchange_markdown
+from loom_core.interchange.stubs import builders_stub
 from loom_core.isa.manual import isa_markdown
 from loom_core.tools.architecture import architecture_markdown
 from loom_core.tools.diagnostics import NotInTheSourceTree
@@ -86,6 +88,7 @@ DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "formats.md": formats_markdown,
     "isa.md": isa_markdown,
     "ops.md": ops_markdown,
+    "interchange.md": interchange_markdown,
     "knobs.md": knobs_markdown,
     "diagnostics.md": diagnostics_markdown,
 }
@@ -130,6 +133,9 @@ def main(check: bool, out: Path | None) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name in dict.fromkeys([*stale, *MEASURED]):
         (out / name).write_text(DOCUMENTS[name](), encoding="utf-8", newline="\n")
+    if out == SOURCES.parent / "docs":
+        stub = SOURCES / "loom_core" / "interchange" / "builders.pyi"
+        stub.write_text(builders_stub(), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Forms in which modules are kept: text and bytecode."""

@@ -1,0 +1,77 @@
+"""What importers of foreign programs build modules with."""
+
+from loom_core.importers.kernel_module import (
+    KernelArgumentSpec,
+    KernelConfigArgumentSpec,
+    KernelLaunchConfigSpec,
+    KernelModuleShell,
+    KernelModuleSpec,
+    build_static_launch_config,
+    create_kernel_module,
+    normalize_launch_tuple,
+    normalize_workgroup_size,
+    print_loom_module,
+)
+from loom_core.importers.names import NameAllocator, sanitize_identifier, sanitize_symbol, source_key, source_name
+from loom_core.importers.presets import (
+    kernel_module_ops,
+    target_preset_amdgpu_kind,
+    target_preset_amdgpu_matrix_profile,
+    target_preset_amdgpu_subgroup_size,
+)
+from loom_core.importers.session import (
+    ConversionRecord,
+    ImportBodyReport,
+    ImportOptions,
+    ImportResult,
+    SourceImportSession,
+)
+from loom_core.interchange.diagnostics import (
+    Diagnostic,
+    DiagnosticEngine,
+    DiagnosticFieldRef,
+    DiagnosticHighlightRange,
+    DiagnosticParam,
+    DiagnosticRelatedLocation,
+    DiagnosticSeverity,
+    LoomDiagnosticError,
+    SourceProvenance,
+    SourceRange,
+)
+
+__all__ = [
+    "ConversionRecord",
+    "Diagnostic",
+    "DiagnosticEngine",
+    "DiagnosticFieldRef",
+    "DiagnosticHighlightRange",
+    "DiagnosticParam",
+    "DiagnosticRelatedLocation",
+    "DiagnosticSeverity",
+    "ImportBodyReport",
+    "ImportOptions",
+    "ImportResult",
+    "KernelArgumentSpec",
+    "KernelConfigArgumentSpec",
+    "KernelLaunchConfigSpec",
+    "KernelModuleShell",
+    "KernelModuleSpec",
+    "LoomDiagnosticError",
+    "NameAllocator",
+    "SourceImportSession",
+    "SourceProvenance",
+    "SourceRange",
+    "build_static_launch_config",
+    "create_kernel_module",
+    "kernel_module_ops",
+    "normalize_launch_tuple",
+    "normalize_workgroup_size",
+    "print_loom_module",
+    "sanitize_identifier",
+    "sanitize_symbol",
+    "source_key",
+    "source_name",
+    "target_preset_amdgpu_kind",
+    "target_preset_amdgpu_matrix_profile",
+    "target_preset_amdgpu_subgroup_size",
+]

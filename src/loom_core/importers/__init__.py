@@ -1,0 +1,1 @@
+"""Foreign programs into Loom: building interchange modules, and interchange kernels into Tile IR."""

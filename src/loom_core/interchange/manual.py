@@ -1,0 +1,43 @@
+"""docs/interchange.md: the operations of the dialect tables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loom_core.interchange.declaration import OpDeclaration
+from loom_core.interchange.dialects import amdgpu_ops, default_ops
+from loom_core.interchange.form import unspelled
+
+_INTRODUCTION: Final = """\
+# Interchange modules
+
+<!-- Written by `./run golden` from the tables in the code; edit those. -->
+
+Programs outside Loom build modules with `loom.importers` and `loom.builders`, keep them as text or bytecode
+(`loom.format`), and check them with `loom.verify`.
+
+In the forms below `%x` is an operand (`%x*` any number), `T(x)` its type, `$x` an attribute, `{attrs}` all further
+attributes, `#x` an index list of constants and values, `^x` a block, `R(x)` a region, and what stands in `[[ ]]` may
+be left out. The builder method of an operation takes these names as keywords, in this order.
+"""
+
+
+def interchange_markdown() -> str:
+    """The page, from the tables."""
+    lines = [_INTRODUCTION]
+    by_dialect: dict[str, list[OpDeclaration]] = {}
+    for op in default_ops() + amdgpu_ops():
+        by_dialect.setdefault(op.dialect, []).append(op)
+    for dialect, ops in by_dialect.items():
+        lines += [f"## {dialect}", "", "| operation | form | types | meaning |", "|---|---|---|---|"]
+        lines += [_row(op) for op in ops]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(op: OpDeclaration) -> str:
+    constraints = [(name, slot.constraint) for name, slot in op.operand_fields.items()]
+    constraints += [(name, slot.constraint) for name, slot in op.result_fields.items()]
+    types = ", ".join(f"{name}: {constraint.name}" for name, constraint in constraints)
+    cells = (f"`{op.name}`", f"`{unspelled(op)}`" if op.form_text else "", types, op.doc)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

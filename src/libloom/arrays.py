@@ -145,6 +145,12 @@ def _torch_dtypes() -> dict[Any, DType]:
     return _TORCH_DTYPES
 
 
+def torch_dtype(dtype: DType) -> Any:
+    """The torch dtype of a dtype."""
+    torch = sys.modules["torch"]
+    return getattr(torch, _TORCH_NAMES[dtype])
+
+
 def _view_jax(array: Any) -> ArrayView | None:
     jax = sys.modules.get("jax")
     if jax is None or not isinstance(array, jax.Array):

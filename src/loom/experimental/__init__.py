@@ -1,0 +1,1 @@
+"""Frontends under their public names: `palladium`, `pallas`."""

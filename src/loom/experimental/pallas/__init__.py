@@ -1,0 +1,152 @@
+"""The upstream spelling of Palladium, for porting Pallas kernels by changing imports only.
+
+    import loom.experimental.pallas as pl
+    import loom.experimental.pallas.numpy as jnp
+    import loom.experimental.pallas.tpu as pltpu
+
+`pallas_call` takes and gives NumPy arrays, torch tensors or jax arrays; jax itself is not needed. The modules `numpy`,
+`lax`, `nn`, `tpu` and `triton` stand in for those that kernel bodies use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from palladium import (
+    Blocked,
+    BlockSpec,
+    Buffered,
+    Element,
+    GridSpec,
+    MemorySpace,
+    ShapeDtypeStruct,
+    Squeezed,
+    broadcast_to,
+    call,
+    cdiv,
+    debug_check,
+    debug_print,
+    ds,
+    dslice,
+    load,
+    loop,
+    num_programs,
+    program_id,
+    reciprocal,
+    run_scoped,
+    semaphore_read,
+    semaphore_signal,
+    semaphore_wait,
+    softmax,
+    squeezed,
+    store,
+    swap,
+    when,
+)
+from palladium.products import kernel_dot as dot
+from palladium.refs import Slice
+from palladium.scoped import compare_and_swap, read_modify_write
+from palladium.specs import ANY, HBM
+from palladium.values import array
+
+__all__ = [
+    "ANY", "HBM", "BlockSpec", "Blocked", "Buffered", "Element", "GridSpec", "MemorySpace", "ShapeDtypeStruct", "Slice",
+    "Squeezed", "array", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
+    "atomic_xchg", "atomic_xor", "broadcast_to", "cdiv", "debug_check", "debug_print", "dot", "ds", "dslice",
+    "empty", "empty_like", "load", "loop", "multiple_of", "next_power_of_2", "num_programs", "pallas_call",
+    "program_id", "reciprocal", "run_scoped", "semaphore_read", "semaphore_signal", "semaphore_wait", "softmax",
+    "squeezed", "store", "strides_from_shape", "swap", "when",
+]  # fmt: skip
+
+
+def pallas_call(
+    kernel: Callable[..., Any],
+    out_shape: Any,
+    *,
+    grid_spec: Any = None,
+    grid: Any = (),
+    in_specs: Any = None,
+    out_specs: Any = None,
+    scratch_shapes: Any = (),
+    input_output_aliases: Mapping[int, int] | None = None,
+    debug: bool = False,
+    interpret: Any = False,
+    name: str | None = None,
+    compiler_params: Any = None,
+    cost_estimate: Any = None,
+    backend: Any = None,
+    metadata: Any = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """A function of arrays that runs `kernel` over `grid`; see `palladium.kernel`.
+
+    `interpret`, `debug`, `compiler_params`, `cost_estimate`, `backend` and `metadata` are accepted, and mean nothing.
+    """
+    return call(
+        kernel,
+        out_shape=out_shape,
+        grid_spec=grid_spec,
+        grid=grid,
+        in_specs=in_specs,
+        out_specs=out_specs,
+        scratch_shapes=scratch_shapes,
+        input_output_aliases=input_output_aliases,
+        name=name,
+        **options,
+    )
+
+
+def next_power_of_2(n: int) -> int:
+    """The least power of two that is not below n."""
+    return 1 << max(int(n) - 1, 0).bit_length()
+
+
+def multiple_of(x: Any, values: Any) -> Any:
+    """x, with the promise that it is a multiple of `values`; nothing here depends on it."""
+    return x
+
+
+def strides_from_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a row-major array."""
+    strides = [1] * len(shape)
+    for d in range(len(shape) - 2, -1, -1):
+        strides[d] = strides[d + 1] * shape[d + 1]
+    return tuple(strides)
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """A tile of unspecified elements: zeros."""
+    from palladium import zeros
+
+    return zeros(shape, dtype)
+
+
+def empty_like(x: Any) -> Any:
+    """A tile of unspecified elements (zeros) in the shape and dtype of x."""
+    from palladium import zeros_like
+
+    return zeros_like(x)
+
+
+def _atomic(kind: str) -> Callable[..., Any]:
+    def function(ref: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+        return read_modify_write(kind, ref, idx, val, mask)
+
+    function.__name__ = function.__qualname__ = f"atomic_{kind}"
+    function.__doc__ = f"ref[idx] = {kind} of it and val, one element after the other; gives the old elements."
+    return function
+
+
+atomic_add = _atomic("add")
+atomic_max = _atomic("max")
+atomic_min = _atomic("min")
+atomic_and = _atomic("and")
+atomic_or = _atomic("or")
+atomic_xor = _atomic("xor")
+atomic_xchg = _atomic("xchg")
+
+
+def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
+    """ref[...] = val where it equals cmp; gives the old value."""
+    return compare_and_swap(ref, ..., cmp, val)

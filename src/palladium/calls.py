@@ -1,0 +1,164 @@
+"""Calls of kernels: `@kernel(...)`, and the functional form `call(function, ...)`."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from loom_core.base.diagnostics import LoomError, without_internal_frames
+from loom_core.isa.machine import L1, MachineConfig
+from palladium.arguments import Given, given_operand
+from palladium.fingerprint import fingerprint
+from palladium.plan import Plan, make_plan
+from palladium.signature import Declaration, declare
+from palladium.specs import leaves, rebuild
+
+if TYPE_CHECKING:
+    from loom_core.ir.block import Function
+    from loom_core.objfile import LoomObject
+
+PLANS_KEPT: Final = 512
+
+
+class Kernel:
+    """A kernel with its specs: called with arrays, gives the outputs.
+
+    A call traces and compiles the kernel for the shapes, dtypes and strides of its operands; each such plan is kept,
+    its object also on disk. `declaration` is what the kernel was declared with.
+    """
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+        self._plans: dict[Any, Plan] = {}
+        self._lock = threading.Lock()
+        functools.update_wrapper(self, declaration.function, updated=())
+
+    def __call__(self, *operands: Any) -> Any:
+        try:
+            given = self._given(operands)
+            return self.plan(operands, given).run(given)
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+
+    def _given(self, operands: Sequence[Any]) -> list[Given]:
+        flat = leaves(operands)
+        if len(flat) == len(operands):
+            names: Sequence[str] = self.declaration.parameters
+            return [given_operand(names[i] if i < len(names) else f"operand{i}", one) for i, one in enumerate(flat)]
+        names = self.declaration.operand_names(operands)
+        return [given_operand(name, one) for name, one in zip(names, flat, strict=True)]
+
+    def plan(self, operands: Sequence[Any], given: Sequence[Given]) -> Plan:
+        """The compiled kernel for such operands, of which `given` are the leaves."""
+        shape = len(operands) if len(given) == len(operands) else str(rebuild(operands, iter(range(len(given)))))
+        key = (shape, tuple(one.kind for one in given), fingerprint(self.declaration.function))
+        found = self._plans.get(key)
+        if found is None:
+            with self._lock:
+                found = self._plans.get(key)
+                if found is None:
+                    found = make_plan(self.declaration, operands, given)
+                    if len(self._plans) >= PLANS_KEPT:
+                        self._plans.clear()
+                    self._plans[key] = found
+        return found
+
+    def lower(self, *operands: Any) -> Function:
+        """The Tile IR of the kernel for such operands, as traced."""
+        return self._looked_at(operands).variant.function
+
+    def compile(
+        self, *operands: Any, machine: MachineConfig | None = None, options: Mapping[str, Any] | None = None
+    ) -> LoomObject:
+        """The object of the kernel for such operands."""
+        variant = self._looked_at(operands).variant
+        if machine is not None:
+            variant = replace(variant, machine=machine)
+        return variant.compile(options or {})
+
+    def trace(self, *operands: Any) -> Any:
+        """Run the kernel under the cycle model of its machine; gives the simulator's trace."""
+        given = self._given(operands)
+        return self.plan(operands, given).trace(given)
+
+    def _looked_at(self, operands: Sequence[Any]) -> Plan:
+        try:
+            return self.plan(operands, self._given(operands))
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.declaration.name}>"
+
+
+def kernel(
+    function: Callable[..., Any] | None = None,
+    *,
+    out_shape: Any,
+    grid: Any = None,
+    in_specs: Any = None,
+    out_specs: Any = None,
+    scratch: Any = (),
+    scratch_shapes: Any = (),
+    grid_spec: Any = None,
+    num_scalar_prefetch: int = 0,
+    input_output_aliases: Mapping[int, int] | None = None,
+    name: str | None = None,
+    machine: MachineConfig = L1,
+    out_of_bounds_reads: str = "raise",
+    **hints: Any,
+) -> Any:
+    """Make a kernel of a Python function of refs: of the operands, of the outputs, of scratch.
+
+    out_shape: shape and dtype of the outputs (anything with both), or a tree of them.
+    grid: an int or a tuple of them; the last axis runs fastest. () or None is one grid point.
+    in_specs, out_specs: a `BlockSpec` for each operand and output, or None for the whole array in place.
+    scratch: buffers of SRAM that live over all grid points: SRAM(shape, dtype), Semaphore().
+    grid_spec: grid, specs and scratch in one object, in place of the above.
+    input_output_aliases: operand number to output number: the output begins with the operand's contents.
+    out_of_bounds_reads: what an input block that begins outside its array does: "raise", or "uninitialized" for poison.
+    hints: how engines are scheduled on other machines; accepted, kept in the object's manifest by name.
+    """
+
+    def make(function: Callable[..., Any]) -> Kernel:
+        try:
+            return Kernel(
+                declare(
+                    function,
+                    out_shape=out_shape,
+                    grid=grid,
+                    in_specs=in_specs,
+                    out_specs=out_specs,
+                    scratch=scratch or scratch_shapes,
+                    grid_spec=grid_spec,
+                    num_scalar_prefetch=num_scalar_prefetch,
+                    aliases=dict(input_output_aliases or {}),
+                    name=name,
+                    machine=machine,
+                    out_of_bounds_reads=out_of_bounds_reads,
+                )
+            )
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+
+    return make if function is None else make(function)
+
+
+def call(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """`kernel(**options)(function)`, for functions made on the spot: equal ones share what was compiled."""
+    made = kernel(function, **options)
+    key = (fingerprint(function), made.declaration.key)
+    with _SHARED_LOCK:
+        found = _SHARED.get(key)
+        if found is None:
+            if len(_SHARED) >= PLANS_KEPT:
+                _SHARED.clear()
+            found = _SHARED[key] = made
+    return found
+
+
+_SHARED: Final[dict[Any, Kernel]] = {}
+_SHARED_LOCK: Final = threading.Lock()

@@ -1,0 +1,144 @@
+"""Explicit copies between refs, with tokens, and semaphores.
+
+A copy runs on a DMA queue beside the other engines. What reads the target waits for it in any case; `wait` says where
+the program relies on it, and a copy that is never waited for is an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from loom_core.base import dtype as core
+from loom_core.base.location import Location
+from loom_core.ops import memory
+from palladium import operators, refs, scalars
+from palladium.errors import NotWaitedFor, ShapesDiffer, WrongDtype, fail
+from palladium.refs import Buffer, Ref
+from palladium.specs import Scratch, Semaphore
+from palladium.trace import KernelTrace, kernel_trace
+
+
+@dataclass
+class Token:
+    """A copy under way; `wait` returns when it is complete."""
+
+    name: str
+    location: Location
+    done: bool = False
+
+    def wait(self) -> None:
+        """Wait until the copy is complete."""
+        trace = kernel_trace("wait")
+        self.done = True
+        if self in trace.unwaited:
+            trace.unwaited.remove(self)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def copy(src: Ref, dst: Ref) -> Token:
+    """Begin to copy `src` to `dst`, refs of one shape and dtype; gives the token to wait for."""
+    trace = kernel_trace("copy")
+    _emit(src, dst)
+    token = Token(dst.buffer.name, trace.location())
+    trace.unwaited.append(token)
+    return token
+
+
+def _emit(src: Ref, dst: Ref) -> None:
+    for given in (src, dst):
+        if not isinstance(given, Ref):
+            fail(WrongDtype, function="copy", given=repr(given), takes="it takes two refs: x_ref.at[...]")
+    if src.shape != dst.shape:
+        fail(ShapesDiffer, function="copy", first=src.shape, second=dst.shape)
+    if src.core is not dst.core:
+        fail(WrongDtype, function="copy", given=f"{src.core.name} to {dst.core.name}", takes="copies do not convert")
+    refs.require_writable(dst)
+    src.buffer.is_read = dst.buffer.is_read = True  # what is copied into stays where it is
+    source, target = refs.address(src, src.buffer.storage), refs.address(dst, dst.buffer.storage)
+    if refs.is_bounded(source) or refs.is_bounded(target) or not src.shape:
+        refs.write(dst, refs.read(src), None, dst.buffer.storage)
+        return
+    itemsize = src.core.itemsize
+    numbers: list[Any] = []
+    for (size, step, _, _), (_, other, _, _) in zip(source.dims, target.dims, strict=True):
+        numbers += [step * itemsize, other * itemsize, 0, size]
+    kernel_trace("copy").builder.create(
+        memory.DmaCopy,
+        source.pointer,
+        scalars.value_of(scalars.multiply(source.offset, itemsize)),
+        target.pointer,
+        scalars.value_of(scalars.multiply(target.offset, itemsize)),
+        [scalars.value_of(number) for number in numbers],
+        shape=src.shape,
+    )
+
+
+def check_waits(trace: KernelTrace) -> None:
+    """NotWaitedFor for the first copy whose token nobody waited for."""
+    for token in trace.unwaited:
+        raise NotWaitedFor(token.location, name=token.name)
+
+
+class AsyncCopy:
+    """A copy in upstream's form: `start` begins it, `wait` waits; both may be called on descriptors of their own."""
+
+    def __init__(self, src: Ref, dst: Ref) -> None:
+        self.src = src
+        self.dst = dst
+
+    def start(self, priority: int = 0) -> None:
+        """Begin the copy."""
+        _emit(self.src, self.dst)
+
+    def wait(self) -> None:
+        """Wait until it is complete."""
+        kernel_trace("wait")
+
+
+def make_async_copy(src_ref: Ref, dst_ref: Ref, sem: Any) -> AsyncCopy:
+    """A descriptor of a copy, which has not begun."""
+    return AsyncCopy(src_ref, dst_ref)
+
+
+def async_copy(src_ref: Ref, dst_ref: Ref, sem: Any) -> AsyncCopy:
+    """A copy that has begun."""
+    made = AsyncCopy(src_ref, dst_ref)
+    made.start()
+    return made
+
+
+def sync_copy(src_ref: Ref, dst_ref: Ref) -> None:
+    """A copy that is complete when this returns."""
+    _emit(src_ref, dst_ref)
+
+
+# ---- semaphores ------------------------------------------------------------------------------------------------------
+
+
+def semaphore_buffer(name: str, one: Semaphore | Scratch) -> Buffer:
+    """Counters in SRAM, 0 at first."""
+    buffer = refs.window(name, one.shape, core.i32)
+    refs.store(refs.whole_ref(buffer), ..., 0)
+    return buffer
+
+
+def semaphore_signal(sem: Ref, inc: Any = 1, **options: Any) -> None:
+    """Add to a semaphore."""
+    refs.store(sem, ..., operators.add(refs.load(sem, ...), inc))
+
+
+def semaphore_wait(sem: Ref, value: Any = 1, **options: Any) -> None:
+    """Take from a semaphore. Nothing runs beside the program that could signal it, so there must be enough."""
+    from palladium.control import debug_check
+
+    there = refs.load(sem, ...)
+    debug_check(operators.compare("ge", there, value), f"{sem.buffer.name} is waited for and would never be signalled")
+    refs.store(sem, ..., operators.subtract(there, value))
+
+
+def semaphore_read(sem: Ref) -> Any:
+    """The value of a semaphore."""
+    return refs.load(sem, ...)

@@ -1,0 +1,154 @@
+"""Index maps: which block a grid point gets, for all grid points at once before a kernel runs.
+
+A map is traced once; its operations are then evaluated by their references, on arrays with one element a grid point.
+What is known so decides how blocks move and what is wrong with them (`blocks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from loom_core.base import dtype as core
+from loom_core.base.location import Location, from_code
+from loom_core.ir.block import Function
+from loom_core.ir.types import PointerType, TileType
+from loom_core.ir.value import Value
+from loom_core.ops import memory
+from loom_core.trace.context import tracing
+from palladium.errors import PalladiumError
+from palladium.refs import Buffer, Ref, Storage, whole_ref
+from palladium.trace import KernelTrace
+from palladium.values import array, to_array
+
+Numbers = npt.NDArray[np.int64]
+
+
+class WrongIndexMap(PalladiumError):
+    code = "LOOM-F213"
+    template = "the index map of {name} {problem}"
+    hint = "it takes the grid's indices and gives one int for each dimension of the block"
+
+
+@dataclass(frozen=True)
+class Prefetched:
+    """A scalar prefetch operand as index maps see it: shape, dtype, strides in elements."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: core.DType
+    strides: tuple[int, ...]
+
+    def ref(self, pointer: Value) -> Ref:
+        return whole_ref(Buffer(self.name, self.shape, self.dtype, Storage(pointer, self.strides), writable=False))
+
+
+@dataclass(frozen=True)
+class IndexMap:
+    """A traced index map: `function` takes the grid indices, then pointers to the prefetched; `results` are indices."""
+
+    name: str
+    function: Function
+    results: tuple[Value, ...]
+
+    @property
+    def reads_memory(self) -> bool:
+        """Whether it depends on prefetched operands."""
+        return any(isinstance(op, memory.DmaLoad) for op in self.function.walk())
+
+    def over_grid(self, grid: Sequence[int], prefetched: Sequence[npt.NDArray[Any]]) -> Numbers:
+        """The indices at every grid point, in order: shape (points, dimensions).
+
+        `prefetched`: the operands' arrays, which a map that reads no memory does without.
+        """
+        points = grid_points(grid)
+        env: dict[Value, Any] = {}
+        arguments = self.function.arguments
+        for argument, column in zip(arguments, points.T, strict=False):
+            env[argument] = column.astype(np.int32)
+        for argument, data in zip(arguments[len(grid) :], prefetched, strict=False):
+            env[argument] = data
+        for op in self.function.body.operations:
+            if isinstance(op, memory.DmaLoad):
+                env[op.result] = _read(op, env)
+            elif op.ref is None or op.regions:
+                raise WrongIndexMap(op.location, name=self.name, problem=f"uses {op.name}, which it cannot")
+            else:
+                env[op.results[0]] = op.ref(*(env[value] for value in op.operands))
+        columns = [np.broadcast_to(np.asarray(env[value], np.int64), (len(points),)) for value in self.results]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0), np.int64)
+
+
+def _read(op: memory.DmaLoad, env: Mapping[Value, Any]) -> Any:
+    """Elements of a prefetched operand, one a grid point. Indices outside are left to the check of what is read."""
+    data: npt.NDArray[Any] = env[op.base]
+    flat = np.lib.stride_tricks.as_strided(data, (_extent(data),), (data.itemsize,))
+    at = np.asarray(env[op.offset]) // data.itemsize
+    return flat[np.clip(at, 0, len(flat) - 1)]
+
+
+def _extent(data: npt.NDArray[Any]) -> int:
+    steps = [stride // data.itemsize for stride in data.strides]
+    return 1 + int(sum((size - 1) * step for size, step in zip(data.shape, steps, strict=True)))
+
+
+def grid_points(grid: Sequence[int]) -> Numbers:
+    """All points of a grid, the last axis fastest: shape (points, axes)."""
+    if not grid:
+        return np.zeros((1, 0), np.int64)
+    axes = np.indices(tuple(grid), dtype=np.int64)
+    return axes.reshape(len(grid), -1).T
+
+
+def trace_index_map(
+    name: str, index_map: Callable[..., Any] | None, rank: int, grid: Sequence[int], prefetched: Sequence[Prefetched]
+) -> IndexMap:
+    """Trace an index map that gives `rank` indices; None is 0 everywhere."""
+    types = [TileType(core.i32)] * len(grid) + [TileType(PointerType(one.dtype)) for one in prefetched]
+    names = [f"i{axis}" for axis in range(len(grid))] + [one.name for one in prefetched]
+    function = Function(f"index_map_of_{name}", tuple(types), tuple(names), definition(index_map))
+    trace = KernelTrace(function)
+    with tracing(trace):
+        ids = [
+            array(value, interval=(0, max(size - 1, 0))) for value, size in zip(function.arguments, grid, strict=False)
+        ]
+        refs = [one.ref(value) for one, value in zip(prefetched, function.arguments[len(grid) :], strict=True)]
+        results = tuple(value.value for value in indices(name, index_map, rank, ids, refs))
+    return IndexMap(name, function, results)
+
+
+def indices(
+    name: str, index_map: Callable[..., Any] | None, rank: int, ids: Sequence[Any], refs: Sequence[Ref]
+) -> list[array]:
+    """What an index map gives in the present trace. WrongIndexMap where that is no index for each dimension."""
+    if index_map is None:
+        given: Any = (0,) * rank
+    else:
+        try:
+            given = index_map(*ids, *refs)
+        except TypeError as error:
+            if "positional argument" not in str(error):
+                raise
+            takes = f"is called with {len(ids) + len(refs)} arguments: {error}"
+            raise WrongIndexMap(definition(index_map), name=name, problem=takes) from None
+    found = list(given) if isinstance(given, (tuple, list)) else [given]
+    if len(found) != rank:
+        problem = f"gives {len(found)} indices for {rank} dimensions"
+        raise WrongIndexMap(definition(index_map), name=name, problem=problem)
+    values = []
+    for index in found:
+        value = to_array(index, "an index map")
+        if value.shape or not value.core.is_integer:
+            problem = f"gives {value}, which is no integer scalar"
+            raise WrongIndexMap(definition(index_map), name=name, problem=problem)
+        values.append(value)
+    return values
+
+
+def definition(function: Any) -> Location:
+    """Where a Python function is defined; UNKNOWN for other callables."""
+    return from_code(getattr(function, "__code__", None))

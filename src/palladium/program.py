@@ -1,0 +1,265 @@
+"""One kernel over one grid: Python function and specs to Tile IR.
+
+The grid becomes nested loops, its last axis innermost. The blocks of operands move as their index maps say:
+
+  inputs    are read where they are used; a read of a whole block is placed in the loop of the last grid axis on which
+            the block depends, where it is loaded one step ahead
+  outputs   that a kernel only writes are written in place; one that it also reads (an accumulator) is a window of SRAM
+            in that loop, and is written back at its end
+  scratch   is windows of SRAM around all loops
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loom_core.base import dtype as core
+from loom_core.base.dtype import DType
+from loom_core.base.location import Location
+from loom_core.ir.block import Block, Function
+from loom_core.ir.types import PointerType, TileType
+from loom_core.ir.value import Value
+from loom_core.ir.verifier import verify_function
+from loom_core.ops.control import For, Return, Yield
+from loom_core.passes.fold_dot import fold_dot_accumulator
+from loom_core.trace.context import tracing
+from palladium import scalars
+from palladium.blocks import Dimension, Movement, padding_of, scale_of, size_of
+from palladium.copies import check_waits, semaphore_buffer
+from palladium.errors import NotStatic, fail
+from palladium.index_maps import Prefetched, indices
+from palladium.refs import Buffer, Ref, Storage, read, whole_ref, window, write
+from palladium.scalars import Scalar
+from palladium.specs import MemorySpace, Scratch, Semaphore, Squeezed
+from palladium.trace import KernelTrace
+from palladium.values import array, convert, known_scalar, to_array
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An array of a kernel: its shape, dtype, strides in elements, and how it comes in blocks.
+
+    `dimensions` is None where the ref is of the whole array in place; `movement` what is known of the blocks (None
+    where prefetched operands decide it at the launch). `begins` says that an output begins with contents of its own.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    strides: tuple[int, ...]
+    dimensions: tuple[Dimension, ...] | None = None
+    index_map: Callable[..., Any] | None = None
+    movement: Movement | None = None
+    begins: bool = False
+
+    @property
+    def pointer_type(self) -> TileType:
+        return TileType(PointerType(self.dtype))
+
+    @property
+    def in_place(self) -> bool:
+        return self.dimensions is None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything that decides the IR of a kernel."""
+
+    name: str
+    body: Callable[..., Any]
+    grid: tuple[int, ...]
+    prefetched: tuple[Operand, ...]
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    scratch: tuple[Scratch | Semaphore, ...]
+    arrange: Callable[[list[Ref]], tuple[Sequence[Any], dict[str, Any]]]
+    location: Location
+
+
+@dataclass
+class Traced:
+    """A kernel's IR. `written`: for each output, whether every grid point writes all of its block."""
+
+    function: Function
+    written: tuple[bool, ...]
+
+
+def trace_program(program: Program) -> Traced:
+    """Run the kernel's function once; a verified function, its products folded into their accumulators."""
+    operands = (*program.prefetched, *program.inputs, *program.outputs)
+    types = tuple(operand.pointer_type for operand in operands)
+    names = tuple(operand.name for operand in operands)
+    function = Function(program.name, types, names, program.location)
+    trace = KernelTrace(function)
+    trace.grid = program.grid
+    building = _Building(program, trace, function)
+    with tracing(trace):
+        building.run()
+        trace.builder.create(Return, location=function.location)
+    verify_function(function)
+    return Traced(fold_dot_accumulator(function), tuple(output.always_written for output in building.outputs))
+
+
+@dataclass
+class _Placed:
+    """An operand in the kernel: its pointer, its ref, and the loop level at which its block changes."""
+
+    operand: Operand
+    pointer: Value
+    level: int
+    ref: Ref | None = None
+    memory: Storage | None = None
+    block: Block | None = None
+    always_written: bool = False
+
+
+@dataclass
+class _Building:
+    program: Program
+    trace: KernelTrace
+    function: Function
+    inputs: list[_Placed] = field(default_factory=list)
+    outputs: list[_Placed] = field(default_factory=list)
+
+    def run(self) -> None:
+        program, arguments = self.program, iter(self.function.arguments)
+        self.prefetched = [
+            Prefetched(o.name, o.shape, o.dtype, o.strides).ref(next(arguments)) for o in program.prefetched
+        ]
+        self.inputs = [self._placed(operand, next(arguments)) for operand in program.inputs]
+        self.outputs = [self._placed(operand, next(arguments)) for operand in program.outputs]
+        self.scratch = [self._scratch(i, one) for i, one in enumerate(program.scratch)]
+        self._level(-1)
+        check_waits(self.trace)
+
+    def _placed(self, operand: Operand, pointer: Value) -> _Placed:
+        if operand.in_place:
+            return _Placed(operand, pointer, -1)
+        last = len(self.program.grid) - 1
+        return _Placed(operand, pointer, last if operand.movement is None else operand.movement.level)
+
+    def _scratch(self, position: int, one: Scratch | Semaphore) -> Ref:
+        if isinstance(one, Semaphore) or one.space is MemorySpace.SEMAPHORE:
+            return whole_ref(semaphore_buffer(f"semaphore{position}", one))
+        return whole_ref(window(f"scratch{position}", one.shape, one.core))
+
+    # ---- the grid's loops ----
+
+    def _level(self, level: int) -> None:
+        """Inside the loop of grid axis `level` (-1: outside all): its operands, then what is inside, then the rest."""
+        operands = [*self.inputs, *self.outputs]
+        for placed in operands:
+            if placed.level == level:
+                self._begin(placed, level)
+        if level + 1 == len(self.program.grid):
+            self._body()
+        else:
+            self._loop(level + 1)
+        for placed in self.outputs:
+            if placed.level == level:
+                self._end(placed)
+
+    def _loop(self, axis: int) -> None:
+        size, trace = self.program.grid[axis], self.trace
+        if size == 1:
+            trace.program_ids.append(known_scalar(0, core.i32))
+            self._level(axis)
+            return
+        block = Block((TileType(core.i32),), (f"i{axis}",))
+        with trace.region(block):
+            trace.program_ids.append(array(block.arguments[0], interval=(0, size - 1)))
+            self._level(axis)
+            trace.builder.create(Yield, [], location=self.program.location)
+        bounds = [known_scalar(number, core.i32).value for number in (0, size, 1)]
+        trace.builder.create(For, *bounds, [], regions=[block], location=self.program.location)
+
+    def _body(self) -> None:
+        refs = [*self.prefetched, *(placed.ref for placed in (*self.inputs, *self.outputs)), *self.scratch]
+        args, kwargs = self.program.arrange(refs)  # type: ignore[arg-type]
+        result = self.program.body(*args, **kwargs)
+        if result is not None:
+            fail(NotStatic, what="the result of a kernel", instead="kernels return nothing; write to an output's ref")
+
+    # ---- blocks ----
+
+    def _begin(self, placed: _Placed, level: int) -> None:
+        """Make the operand's ref at the beginning of the loop in which its block changes."""
+        operand, is_output = placed.operand, placed in self.outputs
+        placed.block = self.trace.builder.block
+        if operand.dimensions is None:
+            storage = Storage(placed.pointer, operand.strides)
+            placed.ref = whole_ref(Buffer(operand.name, operand.shape, operand.dtype, storage, is_output))
+            return
+        placed.memory = self._storage(placed, level)
+        shape = tuple(size_of(dimension) for dimension in operand.dimensions)
+        dropped = [axis for axis, dimension in enumerate(operand.dimensions) if isinstance(dimension, Squeezed)]
+        if not is_output:
+            buffer = Buffer(operand.name, shape, operand.dtype, placed.memory, False, self.trace.builder.block)
+        elif operand.movement is None or not operand.movement.regular:
+            # Several steps of this loop may have one block, so it stays where the next one finds it.
+            buffer = Buffer(operand.name, shape, operand.dtype, placed.memory)
+        else:
+            buffer = window(operand.name, shape, operand.dtype)
+            if operand.begins:
+                whole = whole_ref(buffer)
+                write(whole, read(whole, placed.memory), None, buffer.storage)
+        placed.ref = whole_ref(buffer, dropped)
+
+    def _storage(self, placed: _Placed, level: int) -> Storage:
+        """Where the block is in the array at this step."""
+        operand = placed.operand
+        assert operand.dimensions is not None
+        ids = [*self.trace.program_ids, *[known_scalar(0, core.i32)] * (len(self.program.grid) - level - 1)]
+        found = indices(operand.name, operand.index_map, len(operand.dimensions), ids, self.prefetched)
+        origin: Scalar = 0
+        lows: list[Scalar | None] = []
+        limits: list[Scalar | None] = []
+        for axis, (dimension, index) in enumerate(zip(operand.dimensions, found, strict=True)):
+            start = scalars.multiply(_scalar(index), scale_of(dimension))
+            start = scalars.subtract(start, padding_of(dimension)[0])
+            origin = scalars.add(origin, scalars.multiply(start, operand.strides[axis]))
+            ragged = operand.movement is None or operand.movement.ragged[axis]
+            lows.append(scalars.subtract(0, start) if ragged and padding_of(dimension)[0] else None)
+            limits.append(scalars.subtract(operand.shape[axis], start) if ragged else None)
+        return Storage(placed.pointer, operand.strides, origin, tuple(lows), tuple(limits))
+
+    def _end(self, placed: _Placed) -> None:
+        """Write an output's block back, or have its stores write in place where it is never read."""
+        ref, memory = placed.ref, placed.memory
+        assert ref is not None
+        buffer = ref.buffer
+        if memory is None or buffer.storage is memory:
+            placed.always_written = any(self._writes_all(one, placed) for one in buffer.writes)
+            return
+        if buffer.is_read or placed.operand.begins:
+            with self.trace.located(self.program.location):
+                whole = whole_ref(buffer)
+                write(whole, read(whole), None, memory)
+            placed.always_written = True
+            return
+        for one in buffer.writes:
+            block = one.op.parent
+            assert block is not None
+            with self.trace.located(one.op.location), self.trace.elsewhere(block, one.op):
+                write(one.ref, one.value, one.mask, memory)
+            placed.always_written |= self._writes_all(one, placed)
+            one.op.erase()
+
+    def _writes_all(self, one: Any, placed: _Placed) -> bool:
+        """Whether a store writes the whole block at each step of the loop in which the block changes."""
+        block = one.op.parent
+        while block is not placed.block and block is not None and isinstance(block.parent, For):
+            if block not in self._grid_blocks():
+                return False
+            block = block.parent.parent
+        return block is placed.block and one.mask is None and one.ref.is_whole
+
+    def _grid_blocks(self) -> list[Block]:
+        found = [one.value.parent_block for one in self.trace.program_ids if one.known is None]
+        return [block for block in found if block is not None]
+
+
+def _scalar(index: array) -> Scalar:
+    return int(index.known) if index.known is not None else convert(to_array(index, "an index"), core.i64).value

@@ -1,0 +1,231 @@
+"""A kernel's declaration: grids, specs, outputs and scratch in one form, whatever way they were given in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from loom_core.base.diagnostics import UserError
+from loom_core.base.dtype import DType
+from loom_core.isa.machine import MachineConfig
+from loom_core.trace.context import caller
+from palladium import promotion
+from palladium.fingerprint import fingerprint
+from palladium.specs import BlockSpec, MemorySpace, Scratch, Semaphore, dimension, leaves, memory_space, rebuild
+
+
+class WrongDeclaration(UserError):
+    code = "LOOM-R124"
+    template = "{name}: {problem}"
+    hint = "{advice}"
+
+
+class WrongAlias(UserError):
+    code = "LOOM-R125"
+    template = "input_output_aliases of {name}: {problem}"
+    hint = "an alias takes the number of an operand (prefetched ones count) and of an output of its shape and dtype"
+
+
+@dataclass(frozen=True)
+class Output:
+    """Shape and dtype of an output."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False)
+class Declaration:
+    """A kernel as declared.
+
+    `in_specs` are trees of specs, one for each operand after the prefetched ones, one spec for all, or None; `out_tree`
+    says what a call gives.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    grid: tuple[int, ...]
+    in_specs: Any
+    out_specs: tuple[BlockSpec, ...]
+    outputs: tuple[Output, ...]
+    out_tree: Any
+    scratch: tuple[Scratch | Semaphore, ...]
+    scratch_tree: Any
+    prefetched: int
+    aliases: Mapping[int, int]
+    machine: MachineConfig
+    out_of_bounds_reads: str
+    key: Hashable
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the function's positional parameters."""
+        code = getattr(innermost(self.function), "__code__", None)
+        return () if code is None else code.co_varnames[: code.co_argcount]
+
+    def operand_names(self, operands: Sequence[Any]) -> list[str]:
+        """A name for each leaf of the operands."""
+        names: list[str] = []
+        for i, operand in enumerate(operands):
+            own = self.parameters[i] if i < len(self.parameters) else f"operand{i}"
+            count = len(leaves(operand))
+            names += [own] if count == 1 else [f"{own}_{j}" for j in range(count)]
+        return names
+
+    def output_names(self, operands: int) -> list[str]:
+        """A name for each output."""
+        known = self.parameters[operands : operands + len(self.outputs)]
+        return [known[i] if i < len(known) else f"output{i}" for i in range(len(self.outputs))]
+
+    def specs_of(self, operands: Sequence[Any]) -> list[BlockSpec]:
+        """A spec for each leaf of the operands after the prefetched ones. WrongDeclaration where they do not fit."""
+        if self.in_specs is None:
+            return [BlockSpec()] * len(leaves(list(operands)))
+        given = self.in_specs if isinstance(self.in_specs, (tuple, list)) else [self.in_specs] * len(operands)
+        if len(given) != len(operands):
+            problem = f"{len(operands)} operands for {len(given)} specs"
+            raise WrongDeclaration(caller(), name=self.name, problem=problem, advice="give one spec for each operand")
+        return [spec for tree, operand in zip(given, operands, strict=True) for spec in self._matched(tree, operand)]
+
+    def _matched(self, tree: Any, operand: Any) -> list[BlockSpec]:
+        if isinstance(operand, (tuple, list)) and isinstance(tree, (tuple, list)):
+            return [spec for one, item in zip(tree, operand, strict=True) for spec in self._matched(one, item)]
+        if isinstance(operand, dict) and isinstance(tree, dict):
+            return [spec for key in sorted(operand) for spec in self._matched(tree[key], operand[key])]
+        return [block_spec(tree)] * len(leaves(operand))
+
+    def result(self, values: Sequence[Any]) -> Any:
+        """What a call gives, of the outputs."""
+        return rebuild(self.out_tree, iter(values), is_output)
+
+
+def innermost(function: Any) -> Any:
+    """The function inside of partial applications."""
+    while hasattr(function, "func") and hasattr(function, "args"):
+        function = function.func
+    return function
+
+
+def is_output(value: Any) -> bool:
+    """Whether a node of a tree describes an output."""
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _is_spec(value: Any) -> bool:
+    return not isinstance(value, (tuple, list, dict)) and value is not None
+
+
+def declare(
+    function: Callable[..., Any], *, out_shape: Any, grid: Any, in_specs: Any, out_specs: Any, scratch: Any,
+    grid_spec: Any, num_scalar_prefetch: int, aliases: Mapping[int, int], name: str | None, machine: MachineConfig,
+    out_of_bounds_reads: str,
+) -> Declaration:  # fmt: skip
+    """The declaration of a kernel. WrongDeclaration, WrongAlias for what cannot be one."""
+    if grid_spec is not None:
+        grid, in_specs, out_specs = grid_spec.grid, grid_spec.in_specs, grid_spec.out_specs
+        scratch = getattr(grid_spec, "scratch_shapes", ()) or ()
+        num_scalar_prefetch = getattr(grid_spec, "num_scalar_prefetch", 0)
+    shown = str(name or getattr(innermost(function), "__name__", "kernel"))
+    if shown == "<lambda>":
+        shown = "kernel"
+
+    def wrong(problem: str, advice: str) -> WrongDeclaration:
+        return WrongDeclaration(caller(), name=shown, problem=problem, advice=advice)
+
+    outputs = [
+        Output(tuple(map(int, one.shape)), promotion.as_dtype(one.dtype)) for one in leaves(out_shape, is_output)
+    ]
+    if not outputs:
+        raise wrong("there is no output", "give out_shape the shape and dtype of what the kernel writes")
+    sizes = _grid(grid, wrong)
+    ins = None if _absent(in_specs) else in_specs
+    outs = [BlockSpec()] * len(outputs) if _absent(out_specs) else [block_spec(one) for one in _spec_leaves(out_specs)]
+    if len(outs) != len(outputs):
+        raise wrong(f"{len(outs)} out_specs for {len(outputs)} outputs", "give one spec for each output")
+    buffers = tuple(scratch_of(one) for one in leaves(scratch, is_buffer))
+    for one, output in aliases.items():
+        if not 0 <= output < len(outputs):
+            raise WrongAlias(caller(), name=shown, problem=f"{one} -> {output}, and there are {len(outputs)} outputs")
+    if out_of_bounds_reads not in ("raise", "uninitialized"):
+        problem = f"out_of_bounds_reads is {out_of_bounds_reads!r}"
+        raise wrong(problem, 'say "raise", or "uninitialized" for poison')
+    specs = [block_spec(one) for one in _spec_leaves(ins)] + list(outs)
+    key = (
+        sizes,
+        None if ins is None else len(specs),
+        tuple((one.block_shape, fingerprint(one.index_map), one.memory_space) for one in specs),
+        tuple(outputs),
+        str(out_shape),
+        buffers,
+        num_scalar_prefetch,
+        tuple(sorted(aliases.items())),
+        shown,
+        machine.digest(),
+        out_of_bounds_reads,
+    )
+    return Declaration(
+        function, shown, sizes, ins, tuple(outs), tuple(outputs), out_shape, buffers, scratch,
+        int(num_scalar_prefetch), dict(aliases), machine, out_of_bounds_reads, key,
+    )  # fmt: skip
+
+
+def _absent(specs: Any) -> bool:
+    return specs is None or type(specs).__name__ == "NoBlockSpec"
+
+
+def _grid(grid: Any, wrong: Callable[[str, str], WrongDeclaration]) -> tuple[int, ...]:
+    given = () if grid is None else grid if isinstance(grid, (tuple, list)) else (grid,)
+    sizes = []
+    for size in given:
+        try:
+            number = int((size[1] if isinstance(size, tuple) else size).__index__())
+        except (AttributeError, TypeError):
+            raise wrong(f"grid size {size!r} is no int", "grids are known before a kernel is compiled") from None
+        if number < 0:
+            raise wrong(f"grid size {number} is negative", "an axis of size 0 is an empty grid")
+        sizes.append(number)
+    return tuple(sizes)
+
+
+def _spec_leaves(specs: Any) -> list[Any]:
+    """Specs of a tree; None in a sequence is a spec of its own."""
+    if isinstance(specs, (tuple, list)):
+        return [found for one in specs for found in (_spec_leaves(one) if one is not None else [None])]
+    return leaves(specs, _is_spec) if specs is not None else [None]
+
+
+def block_spec(given: Any) -> BlockSpec:
+    """A spec of ours for one of ours, of upstream's, or none."""
+    if isinstance(given, BlockSpec):
+        return given
+    if _absent(given):
+        return BlockSpec()
+    return BlockSpec(given.block_shape, given.index_map, given.memory_space, getattr(given, "pipeline_mode", None))
+
+
+def block_dimensions(spec: BlockSpec, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+    """The dimensions of a spec's blocks of an array; None for the whole array in place."""
+    if spec.whole:
+        return None
+    if spec.block_shape is None:
+        return tuple(dimension(size) for size in shape)
+    return tuple(dimension(size) for size in spec.block_shape)
+
+
+def is_buffer(value: Any) -> bool:
+    """Whether a node of a tree of scratch is a buffer."""
+    return not isinstance(value, (tuple, list, dict))
+
+
+def scratch_of(given: Any) -> Scratch | Semaphore:
+    if isinstance(given, (Scratch, Semaphore)):
+        return given
+    name = type(given).__name__
+    if "emaphore" in name or "emaphore" in str(getattr(given, "dtype", "")):
+        return Semaphore(
+            "copy" if "DMA" in str(given) or "dma" in str(given) else "regular", tuple(getattr(given, "shape", ()))
+        )
+    space = memory_space(getattr(given, "memory_space", None)) or MemorySpace.SRAM
+    return Scratch(tuple(given.shape), promotion.as_dtype(given.dtype), space)

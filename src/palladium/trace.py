@@ -1,0 +1,61 @@
+"""The trace of a Palladium kernel: the function runs as it is, on values that stand for tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from loom_core.base.location import Location
+from loom_core.ir.block import Block, Function
+from loom_core.ir.op import Op
+from loom_core.trace.context import Trace, active, caller
+from palladium.errors import PalladiumError
+
+
+class OutsideKernel(PalladiumError):
+    code = "LOOM-F212"
+    template = "{function} can be used only inside a kernel"
+    hint = "call it from a function that kernel() or call() runs"
+
+
+class KernelTrace(Trace):
+    """A trace whose position is that of the user's code on Python's stack."""
+
+    def __init__(self, function: Function) -> None:
+        # Nothing is rewritten, so no hooks ask a frontend.
+        super().__init__(function, cast(Any, None))
+        self.grid: tuple[int, ...] = ()
+        self.program_ids: list[Any] = []
+        self.unwaited: list[Any] = []
+        self._position: list[Location] = []
+
+    def location(self) -> Location:
+        return self._position[-1] if self._position else caller()
+
+    @contextmanager
+    def located(self, location: Location) -> Iterator[None]:
+        """Give what is built the location of something else than the user's present line."""
+        self._position.append(location)
+        try:
+            yield
+        finally:
+            self._position.pop()
+
+    @contextmanager
+    def elsewhere(self, block: Block, anchor: Op | None = None) -> Iterator[None]:
+        """Build at the end of another block that is open, or before one of its operations."""
+        saved, self._constants = self._constants, [{}]
+        with self.builder.at(block, anchor):
+            try:
+                yield
+            finally:
+                self._constants = saved
+
+
+def kernel_trace(function: str) -> KernelTrace:
+    """The kernel that is being traced in this thread; OutsideKernel, naming `function`, if there is none."""
+    trace = active()
+    if not isinstance(trace, KernelTrace):
+        raise OutsideKernel(caller(), function=function)
+    return trace

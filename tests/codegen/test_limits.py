@@ -15,7 +15,7 @@ from loom_core.isa.encoding import decode
 from loom_core.isa.machine import L1_MINI, MachineConfig
 from loom_core.objfile import LoomObject
 from loom_core.ops import elementwise as ew
-from loom_core.ops import memory, shape
+from loom_core.ops import matmul, memory, shape
 from tests.codegen.execution import compiled, faults
 from tests.codegen.sketch import FILE, Sketch
 
@@ -240,9 +240,9 @@ def test_operations_that_no_engine_has() -> None:
 
 def test_products_that_the_matrix_unit_does_not_compute() -> None:
     k = Sketch()
-    batch = k.load((2, 8, 8))
-    k.store(k.dot(batch, batch))
-    assert "three dimensions is not supported on f32" in str(refusal(k, Unsupported))
+    wide = k.load((8, 8), i32)
+    k.store(k.op(matmul.Dot, wide, wide, dtype=i32))
+    assert "a matrix product is not supported on i32" in str(refusal(k, Unsupported))
 
 
 def test_bools_that_differ() -> None:

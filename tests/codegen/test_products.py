@@ -66,3 +66,61 @@ def test_integers(dtype: Any) -> None:
     a, b = (rng.integers(limits.min, limits.max + 1, (rows, 70)).astype(dtype) for rows in (33, 40))
     got = _same_as_reference(a, b, np.int32, ltl.int32)
     assert np.array_equal(got, a.astype(np.int64) @ b.astype(np.int64).T)
+
+
+# ---- what the matrix unit has no command for -------------------------------------------------------------------------
+
+
+@ltl.jit
+def batch(out, a, b, steps, B: ltl.constexpr, M: ltl.constexpr, N: ltl.constexpr, K: ltl.constexpr, ACC: ltl.constexpr):
+    """Products of stacks of matrices, added over steps along k."""
+    z, i, j, k = (ltl.arange(0, size) for size in (B, M, N, K))
+    acc = ltl.zeros((B, M, N), ACC)
+    for step in range(steps):
+        depth = step * K + k
+        x = ltl.load(a + (z[:, None, None] * M + i[None, :, None]) * (steps * K) + depth[None, None, :])
+        y = ltl.load(b + (z[:, None, None] * N + j[None, None, :]) * (steps * K) + depth[None, :, None])
+        acc = ltl.dot(x, y, acc, out_dtype=ACC)
+    ltl.store(out + (z[:, None, None] * M + i[None, :, None]) * N + j[None, None, :], acc)
+
+
+def _both(kernel: Any, out: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
+    expected = out.copy()
+    kernel[(1,)](out, *args, **kwargs)
+    with loom.knobs.override(interpret=True):
+        kernel[(1,)](expected, *args, **kwargs)
+    assert out.tobytes() == expected.tobytes()
+    return out
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.int8, np.float64])
+def test_stacks_of_matrices(dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    kinds = {np.int8: (np.int32, ltl.int32), np.float64: (np.float64, ltl.float64)}
+    result, accumulator = kinds.get(dtype, (np.float32, ltl.float32))
+    a, b = ((rng.standard_normal((3, rows, 32)) * 9).astype(dtype) for rows in (5, 7))
+    got = _both(batch, np.zeros((3, 5, 7), result), a, b, 2, B=3, M=5, N=7, K=16, ACC=accumulator)
+    expected = a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-3)
+
+
+@ltl.jit
+def wide(out, a, b, c, M: ltl.constexpr, N: ltl.constexpr, K: ltl.constexpr):
+    i, j, k = (ltl.arange(0, size) for size in (M, N, K))
+    x, y = ltl.load(a + i[:, None] * K + k[None, :]), ltl.load(b + k[:, None] * N + j[None, :])
+    at = i[:, None] * N + j[None, :]
+    ltl.store(out + at, ltl.dot(x, y, ltl.load(c + at), out_dtype=ltl.float64))
+    ltl.store(out + M * N + at, ltl.dot(ltl.trans(ltl.trans(x) * 2), y, out_dtype=ltl.float64))
+
+
+@pytest.mark.parametrize("depth", [1, 128, 200])
+def test_doubles(depth: int) -> None:
+    """In passes of 128; special values among the operands; an exact case."""
+    rng = np.random.default_rng(depth)
+    a, b, c = (rng.standard_normal(shape) for shape in ((6, depth), (depth, 5), (6, 5)))
+    a[0, 0], b[0, 1], a[1, 0], c[2, 2] = np.inf, 0.0, np.nan, -0.0
+    a[2], b[:, 2] = 0.0, -0.0
+    got = _both(wide, np.zeros((2, 6, 5)), a, b, c, M=6, N=5, K=depth)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(got[0], a @ b + c, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(got[1], a @ b * 2, rtol=1e-12, atol=1e-12)

@@ -26,8 +26,6 @@ def emit_accfill(context: Context, tile: Tile, m: int, n: int, bits: int) -> Non
 
 def product_command(op: matmul.Dot) -> tuple[str, dict[str, int]]:
     """The matrix unit's command for the operand types, and its flags; raises Unsupported where there is none."""
-    if len(op.result.type.shape) != 2:
-        raise Unsupported(op.location, what="a matrix product of three dimensions", dtype=op.dtype.name)
     types = (op.a.type.dtype, op.b.type.dtype)
     for dtype in types:
         if dtype.name not in PACKS:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from loom_core.ir.block import Function
 from loom_core.passes.bound_gathers import bound_gathers
+from loom_core.passes.expand_products import expand_products
 from loom_core.passes.fold_dot import fold_dot_accumulator
 from loom_core.passes.hoist import hoist_invariants
 from loom_core.passes.lower_addresses import lower_addresses
@@ -23,6 +24,7 @@ PIPELINE: tuple[Pass, ...] = (
     simplify,
     lower_addresses,
     bound_gathers,
+    expand_products,
     simplify,
     hoist_invariants,
     simplify,

@@ -143,7 +143,7 @@ class Caller:
             return LayerValue(spec, {}, arguments["parts"])
         if spec.call == "repeat":
             arguments = spec.signature.bind(spec.name, positional, named)
-            need_positive(spec.name, arguments, "times")
+            need_positive(spec.name, arguments)
             times = arguments["times"]
             count = min(times, 1000) if isinstance(times, int) else 1
             return LayerValue(spec, arguments, (arguments["layer"],) * count)

@@ -47,7 +47,10 @@ class Checked:
     def instances(self) -> dict[str, ModelValue]:
         """The models that variables of the main file hold; without any, each model of the file with its defaults."""
         found = {name: value for name, value in self.values.items() if isinstance(value, ModelValue)}
-        return found or {made.model.name: made for made in self.checker.instances.values() if made.unit is self.unit}
+        if found:
+            return found
+        first = reversed(self.checker.instances.values())
+        return {made.model.name: made for made in first if made.unit is self.unit}
 
 
 def check_file(path: Path, shown: str | None = None, overlay: Mapping[str, str] | None = None) -> Checked:
@@ -82,7 +85,9 @@ def _check(unit: Unit, units: list[Unit]) -> Checked:
     trains: dict[Train, TrainPlan] = {}
     if not broken:
         for other in units:
-            _run_unit(checker, other, env if other is unit else {}, trains)
+            _run_statements(checker, other, env if other is unit else {}, trains)
+        for other in units:
+            _check_rest(checker, other, other is unit)
     diagnostics = [diagnostic for other in units for diagnostic in other.diagnostics] + checker.diagnostics
     diagnostics = sorted(
         dict.fromkeys(diagnostics),
@@ -91,8 +96,7 @@ def _check(unit: Unit, units: list[Unit]) -> Checked:
     return Checked(unit, units, diagnostics, checker, env, trains)
 
 
-def _run_unit(checker: Checker, unit: Unit, env: dict[str, Any], trains: dict[Train, TrainPlan]) -> None:
-    """Interpret the statements of a file, then the models of which it makes no instance."""
+def _run_statements(checker: Checker, unit: Unit, env: dict[str, Any], trains: dict[Train, TrainPlan]) -> None:
     checker.globals[id(unit)] = env
     frame = Frame(checker, unit, None, env)
     for statement in unit.program.body:
@@ -100,10 +104,18 @@ def _run_unit(checker: Checker, unit: Unit, env: dict[str, Any], trains: dict[Tr
             trains[statement] = check_train(frame, statement)
         else:
             frame.execute(statement)
+
+
+def _check_rest(checker: Checker, unit: Unit, is_main: bool) -> None:
+    """What no statement has run: functions, models without an instance, and forwards that only other models call."""
+    frame = Frame(checker, unit, None, checker.globals[id(unit)])
     for function in unit.functions.values():
         check_function(frame, FunctionValue(function, unit))
     for model in unit.own_models:
-        if not any(made.model is model for made in checker.instances.values()):
+        made: Any = next((made for made in checker.instances.values() if made.model is model), None)
+        if made is None:
             made = frame.guarded(model.name_span, instantiate, frame, model, unit, [], [])
-            if isinstance(made, ModelValue):
-                check_forward(frame, made)
+        elif not is_main:
+            continue
+        if isinstance(made, ModelValue):
+            check_forward(frame, made)

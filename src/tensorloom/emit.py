@@ -106,7 +106,8 @@ class _Emitter:
         self.head(main)
         self.out.lines += body.lines
         self.out.origins += body.origins
-        return Emitted(self.out.text(), tuple(self.out.origins))
+        text = self.out.text()
+        return Emitted(text, tuple(self.out.origins[: text.count("\n")]))
 
     def head(self, main: Unit) -> None:
         out = self.out
@@ -115,7 +116,7 @@ class _Emitter:
         kernels = any(unit.kernels for unit in self.checked.units)
         imports = dict.fromkeys(["import torch", *(line for snippet in snippets for line in snippet.imports)])
         imports.update(self.imports)
-        if self.uses_nn:
+        if self.needs.nn or self.checked.trains or any(unit.own_models for unit in self.checked.units):
             imports["from torch import nn"] = None
         if any(self.checked.trains):
             imports["from torch import optim"] = None
@@ -137,14 +138,6 @@ class _Emitter:
             out.blank(2)
             out.verbatim(snippet.text)
         out.blank(2)
-
-    @property
-    def uses_nn(self) -> bool:
-        return (
-            bool(self.checked.trains)
-            or any("nn." in line for line in self.out.lines)
-            or any(unit.own_models for unit in self.checked.units)
-        )
 
     # ---- definitions
 

@@ -42,6 +42,7 @@ class Needs:
 
     snippets: dict[str, None] = field(default_factory=dict)
     functional: bool = False
+    nn: bool = False
 
 
 class ExpressionWriter:
@@ -102,6 +103,7 @@ class ExpressionWriter:
         if spec.own:
             self.needs.snippets[spec.torch] = None
             return spec.torch
+        self.needs.nn = True
         return f"nn.{spec.torch}"
 
     def string(self, node: String) -> str:
@@ -134,7 +136,7 @@ class ExpressionWriter:
         return f"[{', '.join(self.text(item, OR) for item in node.items)}]"
 
     def tuple_(self, node: TupleExpr) -> str:
-        items = [self.text(item, OR) for item in node.items]
+        items = [self.text(item, 0 if isinstance(item, Slice) else OR) for item in node.items]
         return ", ".join(items) + ("," if len(items) == 1 else "")
 
     def unary(self, node: Unary) -> str:
@@ -242,6 +244,7 @@ class ExpressionWriter:
         return "False" if text == "self.training" and self.model is None else text
 
     def layer_call(self, spec: LayerSpec, arguments: list[Argument]) -> str:
+        self.needs.nn = True
         if spec.call == "parameter":
             sizes = self.arguments(arguments, member)
             return f"nn.Parameter(0.02 * torch.randn({sizes}))"

@@ -361,7 +361,9 @@ class Frame:
         if isinstance(owner, Tensor):
             if name == "shape":
                 return UNKNOWN if owner.shape is None else tuple(UNKNOWN if s is None else s for s in owner.shape)
-            if name in ("T", "mT") and owner.shape is not None and len(owner.shape) > 1:
+            if name == "T" and owner.shape is not None:
+                return Tensor(owner.shape[::-1], owner.dtype)
+            if name == "mT" and owner.shape is not None and len(owner.shape) > 1:
                 return algebra.transpose(owner, -1, -2)
             if name == "ndim":
                 return UNKNOWN if owner.shape is None else len(owner.shape)

@@ -36,6 +36,13 @@ Count = Callable[[Arguments], int]
 BATCH, TIME, HEIGHT, WIDTH = symbol("B"), symbol("T"), symbol("H"), symbol("W")
 
 
+_POSITIVE: Final = frozenset({
+    "in_features", "out_features", "in_channels", "out_channels", "kernel_size", "num_features", "num_embeddings",
+    "embedding_dim", "input_size", "hidden_size", "num_layers", "embed_dim", "num_heads", "times", "groups",
+})  # fmt: skip
+"""Parameters that are sizes or counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class LayerSpec:
     """`torch`: the class in torch.nn, or a name of the prelude (`own`). `emitted`: defaults that torch does not have.
@@ -58,10 +65,10 @@ class LayerSpec:
 
 
 def refine(x: Tensor, shape: Shape, dtype: str = "float") -> None:
-    """Give a tensor of unknown shape the shape that its first layer asks for."""
+    """Give a tensor of unknown shape, or unknown kind of elements, what its first layer asks for."""
+    x.dtype = x.dtype or dtype
     if x.shape is None:
         x.shape = shape
-        x.dtype = x.dtype or dtype
         if x.flattened is not None:
             refine(x.flattened, shape, dtype)
 
@@ -106,9 +113,11 @@ def _last_hint(x: Tensor, size: Size) -> str:
     return ""
 
 
-def need_positive(what: str, arguments: Arguments, *names: str) -> None:
-    for name in names:
-        value = arguments.get(name)
+def need_positive(what: str, arguments: Arguments) -> None:
+    """Sizes and counts, as far as they are known, are positive whole numbers."""
+    for name, value in arguments.items():
+        if name not in _POSITIVE or (type(value) is int and value > 0):
+            continue
         for number in value if isinstance(value, list | tuple) else (value,):
             if isinstance(number, bool | float | str) or (isinstance(number, int) and number < 1):
                 raise Issue(BadNumberValue, what=f"{what}: {name}", needed="a positive whole number", given=number)
@@ -461,16 +470,11 @@ _ROWS: Final = (
 )  # fmt: skip
 LAYERS: Final = {row.name: row for row in _ROWS}
 
-_POSITIVE: Final = (
-    "in_features", "out_features", "in_channels", "out_channels", "kernel_size", "num_features", "num_embeddings",
-    "embedding_dim", "input_size", "hidden_size", "num_layers", "embed_dim", "num_heads", "times", "groups",
-)  # fmt: skip
-
 
 def make_layer(spec: LayerSpec, positional: list[Any], named: list[tuple[str, Any]]) -> LayerValue:
     """An instance of a layer that is no container. Raises Issue where its arguments do not fit."""
     arguments = spec.signature.bind(spec.name, positional, named)
-    need_positive(spec.name, arguments, *_POSITIVE)
+    need_positive(spec.name, arguments)
     if spec.call == "attention":
         check_heads(spec.name, arguments)
     return LayerValue(spec, arguments)

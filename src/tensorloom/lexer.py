@@ -58,18 +58,20 @@ _STARTERS: Final = frozenset({"let", "fn", "model", "layer", "import", "return"}
 """Words that, at the start of a line inside brackets, say that a bracket was never closed."""
 
 _PATTERN: Final = re.compile(
-    r"""(?P<space>[ \t]+)
-    |(?P<newline>\n)
+    r"""[ \t]*(?:
+     (?P<fstring>f")
+    |(?P<name>[^\W\d]\w*)
     |(?P<comment>//[^\n]*)
     |(?P<block>/\*.*?(?:\*/|\Z))
-    |(?P<fstring>f")
-    |(?P<name>[^\W\d]\w*)
     |(?P<number>(?:[0-9]+\.[0-9]+|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?\w*)
-    |(?P<string>"(?:[^"\\\n]|\\[^\n])*"?)
     |(?P<operator>\|>|->|\*\*|==|!=|<=|>=|[-+*/%@=<>()\[\]{}:,.;?])
-    |(?P<other>.)""",
+    |(?P<newline>\n)
+    |(?P<string>"(?:[^"\\\n]|\\[^\n])*"?)
+    |(?P<end>\Z)
+    |(?P<other>.))""",
     re.VERBOSE | re.DOTALL,
 )
+"""One token with the blanks before it."""
 _NUMBER: Final = re.compile(r"(?:(?P<float>(?:[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)|[0-9]+)")
 _MOST_DIGITS: Final = 300
 
@@ -121,9 +123,8 @@ class _Lexer:
             found = match(text, at, end)
             assert found is not None
             kind, stop = found.lastgroup, found.end()
-            if kind == "space":
-                at = stop
-                continue
+            assert kind is not None
+            at = found.start(kind)
             if kind == "newline":
                 at = stop
                 if not self.inner:
@@ -133,7 +134,9 @@ class _Lexer:
                 self._comment(kind, Span(at, stop))
                 at = stop
                 continue
-            word = found.group()
+            if kind == "end":
+                break
+            word = found.group(kind)
             if line_start:
                 line_start = False
                 self._begin_line(word, indent_from, at, stop)

@@ -73,6 +73,7 @@ def load_dataset(
     samples = load_images(name, shapes[0]) if name else None
     if samples is None:
         generator = torch.Generator().manual_seed(seed)
+        task = torch.Generator().manual_seed(0)  # the same for every seed
         inputs = []
         for shape, kind in zip(shapes, kinds):
             if kind == "int":
@@ -88,8 +89,11 @@ def load_dataset(
             targets = (flat + 1) % min(vocabulary, classes)
         elif classes and kinds[0] == "int":
             targets = flat[:, :1].expand(-1, size) % classes
+        elif classes and size == 1:
+            targets = torch.randint(classes, (num_samples,), generator=generator)
+            inputs[0] += torch.randn(classes, *shapes[0], generator=task)[targets]
         else:
-            mixing = torch.randn(flat.shape[1], size * max(classes, 1), generator=generator)
+            mixing = torch.randn(flat.shape[1], size * max(classes, 1), generator=task)
             values = flat.float() @ mixing / flat.shape[1] ** 0.5
             targets = values.reshape(num_samples, size, -1).argmax(-1) if classes else values
         samples = TensorDataset(*inputs, targets.reshape(num_samples, *target))

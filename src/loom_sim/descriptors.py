@@ -4,8 +4,8 @@
                  address of the first instruction; how many values it combines, where a combine command names it; 1 if
                  it scans
     8 ..         STREAM_WORDS a stream: kind, log2 bytes, 1 if it belongs to the tail, set of stores (bits) whose values
-                 it must not show, and where a combine command names the program address of the engine that makes NaNs
-                 canonical, 0 for types without
+                 it must not show, where a combine command names the program address of the engine that makes NaNs
+                 canonical, 0 for types without, and 1 if it lies in an accumulator
     then         INSTR_WORDS an instruction: engine address, operand codes dst a b c, what it does with rows, log2 bytes
                  of its result, number of its carry record
 
@@ -39,7 +39,8 @@ STREAM_LOG2: Final = 1
 STREAM_TAIL: Final = 2
 STREAM_KEEPS: Final = 3
 STREAM_CANONICAL: Final = 4
-STREAM_WORDS: Final = 5
+STREAM_ACCUMULATOR: Final = 5
+STREAM_WORDS: Final = 6
 
 INSTR_ENGINE: Final = 0
 INSTR_DST: Final = 1
@@ -89,6 +90,7 @@ def describe(
         words[at + STREAM_LOG2] = DTYPE_LOG2_BYTES[stream.dtype]
         words[at + STREAM_TAIL] = number in tail_reads or info.reduced_stores[number]
         words[at + STREAM_KEEPS] = keeps.get(number, 0)
+        words[at + STREAM_ACCUMULATOR] = stream.acc
         if combines and by_name(stream.dtype).is_float:
             words[at + STREAM_CANONICAL] = engine(SCE_OPS[f"mov.{stream.dtype}"])
     for index, instr in enumerate(instructions):

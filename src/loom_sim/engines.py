@@ -28,6 +28,11 @@ def tracing_interpreter_address() -> int:
     return jit.engine_address("tracer", _builder("timeline", "build_tracing_interpreter"), jit.INTERPRETER_SIGNATURE)
 
 
+def checking_interpreter_address() -> int:
+    """The command processor with the checks of `checker`."""
+    return jit.engine_address("checker", _builder("checker", "build_checking_interpreter"), jit.INTERPRETER_SIGNATURE)
+
+
 def element_address(op: SceOp) -> int:
     """The element engine of an SCE opcode."""
     return jit.engine_address(op.mnemonic, _builder("elements", "build_element", op), jit.ELEMENT_SIGNATURE)

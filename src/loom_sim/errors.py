@@ -90,3 +90,40 @@ class CommandLimit(SimulatorError):
     code = "LOOM-S107"
     template = "the run executed {executed} commands, its limit"
     hint = "the limit was given to this run; a kernel that needs more is given a higher one"
+
+
+# ---- findings of a checked run ----
+
+
+class CheckFinding(SimulatorError):
+    """Base of what a checked run finds: the run itself goes on."""
+
+
+class MissingWait(CheckFinding):
+    code = "LOOM-S201"
+    template = "{command} {verb} {place} while {other} may still be {doing} it"
+    hint = "nothing orders the two engines: let this command wait for the token of the other"
+
+
+class UninitialisedRead(CheckFinding):
+    code = "LOOM-S202"
+    template = "{command} reads {place}, which nothing has written"
+    hint = "store to it first, or give the load a fill value"
+
+
+class WrongLayout(CheckFinding):
+    code = "LOOM-S203"
+    template = "{command} reads {place} as {expected}; it was written as {found}"
+    hint = "two windows share these bytes, or a panel is read by what cannot read panels"
+
+
+class ReadOfAnotherProgram(CheckFinding):
+    code = "LOOM-S204"
+    template = "program {program} reads {place}, which program {other} has written"
+    hint = "programs of a grid have no order: let one program do both, or make two launches"
+
+
+class WriteOverAnotherProgram(CheckFinding):
+    code = "LOOM-S205"
+    template = "program {program} changes {place}, which {other} has {done}"
+    hint = "programs of a grid have no order: let one program do both, or use an atomic operation"

@@ -73,7 +73,7 @@ from loom_sim.state import (
 )
 
 _FIRST_ENGINE: Final = isa.OP_COPY
-_COUNTER, _HIGH, _STEP, _REGISTER, _BODY = range(5)
+COUNTER, HIGH, _STEP, _REGISTER, _BODY = range(5)
 # Constants by name, for compiled code.
 _HALT, _LOOP, _ENDLOOP, _JUMP, _BRZ, _BRNZ = (
     isa.OP_HALT,
@@ -271,8 +271,8 @@ def inside(counter, high, step):  # type: ignore[no-untyped-def]
 
 @subroutine("void(int64, int64, int64, int64, int64, int64)", inline=True)
 def push_loop(entry, counter, high, step, register, body):  # type: ignore[no-untyped-def]
-    store_word(entry, _COUNTER, counter)
-    store_word(entry, _HIGH, high)
+    store_word(entry, COUNTER, counter)
+    store_word(entry, HIGH, high)
     store_word(entry, _STEP, step)
     store_word(entry, _REGISTER, register)
     store_word(entry, _BODY, body)
@@ -281,13 +281,13 @@ def push_loop(entry, counter, high, step, register, body):  # type: ignore[no-un
 @subroutine("int64(int64, int64, int64)", inline=True)
 def next_iteration(entry, registers, after):  # type: ignore[no-untyped-def]
     """Word index where the innermost loop goes on: its body, or `after` if it is done."""
-    counter, step = load_word(entry, _COUNTER), load_word(entry, _STEP)
+    counter, step = load_word(entry, COUNTER), load_word(entry, _STEP)
     following = wrapping_add(counter, step)
     overflows = (following < counter) != (step < 0)
     store_word(registers, load_word(entry, _REGISTER), following)
-    if overflows or not inside(following, load_word(entry, _HIGH), step):
+    if overflows or not inside(following, load_word(entry, HIGH), step):
         return after
-    store_word(entry, _COUNTER, following)
+    store_word(entry, COUNTER, following)
     return load_word(entry, _BODY)
 
 
@@ -315,12 +315,14 @@ def ignore_command(state, command, operands):  # type: ignore[no-untyped-def]
     """What an untraced run notes of any other command."""
 
 
-def build_interpreter(on_scalar: Any = ignore_scalar, on_command: Any = ignore_command) -> Callable[[int], int]:
+def build_interpreter(
+    on_scalar: Any = ignore_scalar, on_command: Any = ignore_command, before_command: Any = ignore_command
+) -> Callable[[int], int]:
     """int64(int64 state): run until HALT, a fault or the end of the slice; returns the status.
 
-    The tracing interpreter passes its own hooks: `on_scalar(state)` is called after each command that the loop executes
-    itself; `on_command(state, command, operands)` after each other one and after LDS and STS, with the command's
-    address and its operands, registers replaced.
+    Other interpreters pass hooks of their own: `on_scalar(state)` is called after each command that the loop executes
+    itself; `before_command(state, command, operands)` and `on_command` before and after each other one and LDS and STS,
+    with the command's address and its operands, registers replaced.
     """
 
     def interpreter(state):  # type: ignore[no-untyped-def]
@@ -348,6 +350,7 @@ def build_interpreter(on_scalar: Any = ignore_scalar, on_command: Any = ignore_c
                     store_word(state, FAULT_VALUE, opcode)
                     status = NO_ENGINE
                     break
+                before_command(state, command, operands)
                 status = call_engine(engine, operands, state)
                 if status != OK:
                     break
@@ -367,6 +370,7 @@ def build_interpreter(on_scalar: Any = ignore_scalar, on_command: Any = ignore_c
                 break
             elif opcode >= _LDS:
                 operands = resolve_operands(state, command)
+                before_command(state, command, operands)
                 status = scalar_memory(state, operands)
                 if status != OK:
                     break

@@ -126,6 +126,28 @@ def _indexed_stores(memory: ir.IntType) -> _Codegen:
     return generate
 
 
+def _indexed_loads(memory: ir.IntType) -> _Codegen:
+    """Code generator: an element of an array, zero extended, in the form that LLVM vectorises."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        pointer = builder.gep(builder.inttoptr(values[0], memory.as_pointer()), [values[1]])
+        return builder.zext(builder.load(pointer, align=1), _I64)
+
+    return generate
+
+
+@intrinsic
+def get32(typing_context, base, index):  # type: ignore[no-untyped-def]
+    """4-byte element `index` of the array at `base`, zero extended."""
+    return types.int64(types.int64, types.int64), _indexed_loads(ir.IntType(32))
+
+
+@intrinsic
+def get8(typing_context, base, index):  # type: ignore[no-untyped-def]
+    """Byte `index` of the array at `base`, zero extended."""
+    return types.int64(types.int64, types.int64), _indexed_loads(_I8)
+
+
 @intrinsic
 def set64(typing_context, base, index, value):  # type: ignore[no-untyped-def]
     """`value` to 8-byte element `index` of the array at `base`, of any alignment."""

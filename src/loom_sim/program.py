@@ -18,7 +18,7 @@ import bisect
 import ctypes
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -45,7 +45,9 @@ from loom_sim.errors import (
 )
 
 if TYPE_CHECKING:
+    from loom_core.base.diagnostics import Diagnostic
     from loom_core.isa.encoding import Command
+    from loom_core.isa.program import ProgramInfo, SceProgram
     from loom_sim.trace import Trace
 
 Binding: TypeAlias = tuple[int, int, int]
@@ -162,10 +164,27 @@ class Program:
 
         return run_traced(self, bindings, registers, max_events)
 
+    def check(
+        self, bindings: Sequence[Binding], registers: Registers = (), fresh: Iterable[int] = ()
+    ) -> list[Diagnostic]:
+        """Run once and say what is wrong with the program, faults aside; arguments and errors are those of `run`.
+
+        `fresh`: numbers (1, 2, ...) of buffers whose contents count as never written. Found are missing waits between
+        engines, reads of what nothing has written or of another layout, and programs of a grid that meet in memory.
+        """
+        from loom_sim.check import run_checked
+
+        return run_checked(self, bindings, registers, frozenset(fresh))
+
     @property
     def commands(self) -> Mapping[int, Command]:
         """Commands by word index."""
         return self._verified.commands
+
+    @property
+    def programs(self) -> Mapping[int, tuple[SceProgram, ProgramInfo]]:
+        """SCE programs by their offset in the programs section."""
+        return self._verified.programs
 
     def location_of(self, word: int) -> Location:
         """Source of the command at a word index: the last entry of the source map at or before it."""

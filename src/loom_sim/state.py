@@ -41,6 +41,7 @@ SRAM_BYTES: Final = 13
 SCRATCH: Final = 14  # address of the stream engine's slots
 TRACE: Final = 15  # address of the cycle model's state (tracing interpreter only)
 COMBINES: Final = 16  # address of the table SCE opcode -> element engine of the instructions that scatter_reduce names
+CHECK: Final = 17  # address of the checks' state (checking interpreter only)
 FAULT_SPACE: Final = 24
 FAULT_LOW: Final = 25  # first byte offset touched out of bounds
 FAULT_HIGH: Final = 26  # one past the last; or a limit

@@ -82,6 +82,12 @@ class LoopRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     step: str = ""
     carried: tuple[str, ...] = ()
 
+    @property
+    def grid_axis(self) -> str:
+        """The axis ("x", "y", "z") of a loop over the programs of the grid, "" for other loops."""
+        words = self.variable.split()
+        return words[1] if words[:1] == ["grid"] else ""
+
 
 class Symbol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A name for a range of a section: bytes in constants, words in commands and programs."""

@@ -46,6 +46,14 @@ class LoadedKernel:
         """Launch once: arrays and register values of the scalars in the order of the object's ABI."""
         self.program.run(self.bindings(buffers), self.registers(scalars, grid))
 
+    def check(self, buffers: Sequence[ArrayView], scalars: Sequence[int], grid: tuple[int, int, int]) -> None:
+        """Launch once, to its end, and raise for what is wrong with it (`CheckFinding`, with all that was found)."""
+        from loom_sim.errors import CheckFinding
+
+        findings = self.program.check(self.bindings(buffers), self.registers(scalars, grid))
+        if findings:
+            raise CheckFinding.of(findings)
+
     def bindings(self, buffers: Sequence[ArrayView]) -> list[tuple[int, int, int]]:
         """What `loom_sim` takes for the arrays."""
         return [(view.address, view.low, view.high) for view in buffers]

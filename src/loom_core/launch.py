@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -108,6 +109,15 @@ def cache_key(text: str, machine: MachineConfig, options: Mapping[str, Any], com
     return digest.hexdigest()
 
 
+def check() -> AbstractContextManager[None]:
+    """`with loom.check():` looks at every access of the kernels that are launched in the block, as LOOM_CHECK=1 does.
+
+    A launch runs to its end, then raises LoomError with all that was wrong: missing waits between engines, reads of
+    what nothing has written, programs of a grid that meet in memory.
+    """
+    return knobs.override(check=True)
+
+
 # ---- runs ------------------------------------------------------------------------------------------------------------
 
 
@@ -141,8 +151,12 @@ def run_variant(
         print(f"loom: launch {variant.kernel_name}({shown}) over {grid}", file=sys.stderr)
     if 0 in grid:
         return
+    values = [register_value(dtype, number) for dtype, number in scalars]
     try:
-        kernel.run(views, [register_value(dtype, number) for dtype, number in scalars], grid)
+        if knobs.check:
+            kernel.check(views, values, grid)
+        else:
+            kernel.run(views, values, grid)
     except LoomError as error:
         raise relocated(error, variant.function) from None
 

@@ -1,8 +1,8 @@
 """Which bytes a command reads and writes: its footprint, as boxes, for the checking interpreter.
 
-`find_boxes` leaves one record of BOX_WORDS words a box at an address that the caller gives. A box is `WIDTH` bytes at
-every point of a grid of up to RANK dimensions; with an index tile, at BASE + SCALE * index + the sum of stride * i. What
-lies outside of its space is left to the engine, which refuses it.
+`find_boxes` leaves one record of BOX_WORDS words a box at an address that the caller gives. A box is WIDTH bytes at
+every point of a grid of up to RANK dimensions; with an index tile, at BASE + SCALE * index + the sum of stride * i.
+What lies outside of its space is left to the engine, which refuses it.
 
 Of weights that are decoded, codes count from the first byte of their part of a row to its last.
 """
@@ -351,7 +351,7 @@ def row_boxes(operands, flags, opcode, boxes):  # type: ignore[no-untyped-def]
 
 @subroutine("int64(int64, int64, int64)")
 def find_boxes(state, operands, boxes):  # type: ignore[no-untyped-def]
-    """Fill the boxes of the command with these operands; returns how many there are, reads before writes to one place."""
+    """Fill the boxes of the command with these operands; returns how many there are."""
     header = load_word(operands, -2)
     opcode, flags = header & 255, header >> 24 & 255
     if opcode == OP_LDS:

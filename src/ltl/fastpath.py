@@ -54,13 +54,14 @@ _ENVIRONMENT: Final[Any] = getattr(os.environ, "_data", os.environ)
 _ENCODE: Final[Callable[[str], Any]] = getattr(os.environ, "encodekey", str)
 _DEBUG: Final = _ENCODE("LOOM_DEBUG")
 _INTERPRET: Final = _ENCODE("LOOM_INTERPRET")
+_CHECK: Final = _ENCODE("LOOM_CHECK")
 _FOLDER: Final = Path(__file__).parent
 _MISSING: Final = object()
 
 
 def quiet() -> bool:
     """Whether no knob that concerns launches is set, neither in the environment nor by an override."""
-    return not (_DEBUG in _ENVIRONMENT or _INTERPRET in _ENVIRONMENT or overrides())
+    return not (_DEBUG in _ENVIRONMENT or _INTERPRET in _ENVIRONMENT or _CHECK in _ENVIRONMENT or overrides())
 
 
 def _define(name: str, lines: Sequence[str], namespace: dict[str, Any]) -> Any:

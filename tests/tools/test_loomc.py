@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from loom_core.objfile import write_object
 from loom_core.tools.loomc import main
+from tests.codegen.ordering import waits_of, without_wait
 from tests.tools.tiny_objects import BLOCK, scale_object
 
 
@@ -161,6 +162,21 @@ def test_run_out_of_bounds_is_a_finding(object_file: Path) -> None:
     assert result.exit_code == 1
     assert "scale.py:7" in result.stderr
     assert "error[LOOM-S101]" in result.stderr
+
+
+def test_checked_runs(tmp_path: Path) -> None:
+    sound, unsound = tmp_path / "sound.loom", tmp_path / "unsound.loom"
+    obj = scale_object()
+    sound.write_bytes(write_object(obj))
+    unsound.write_bytes(write_object(without_wait(obj, *waits_of(obj)[-1])))
+    arguments = ("--arg", "x=f32[4096]", "--arg", "y=f32[4096]", "--arg", "n=4096", "--arg", "factor=2", "--grid", "4")
+    result = loomc("run", sound, *arguments, "--check")
+    assert (result.exit_code, result.stderr) == (0, "")
+    result = loomc("run", unsound, *arguments, "--check")
+    assert result.exit_code == 1 and result.stdout.startswith("y float32[4096]")
+    assert "scale.py:9" in result.stderr
+    assert "error[LOOM-S201]: copy reads byte 4096 of SRAM while program may still be writing it" in result.stderr
+    assert loomc("run", unsound, *arguments).exit_code == 0
 
 
 def test_run_without_arguments(object_file: Path) -> None:

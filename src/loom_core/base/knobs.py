@@ -159,6 +159,11 @@ class Knobs:
         "LOOM_INTERPRET", FLAG, _constant(False), "0",
         "Run kernels by the NumPy reference semantics of the IR instead of compiling them.",
     )  # fmt: skip
+    check: Knob[bool] = Knob(
+        "LOOM_CHECK", FLAG, _constant(False), "0",
+        "Look at every access of compiled kernels as they run, and raise for what is wrong: missing waits, reads of "
+        "what nothing has written, programs of a grid that meet in memory.",
+    )  # fmt: skip
     cache: Knob[bool] = Knob(
         "LOOM_CACHE", FLAG, _constant(True), "1",
         "Whether compiled objects are kept on disk; the cache in memory is always used.",

@@ -264,7 +264,10 @@ def _launch(found: LoomObject, inputs: Path | None, typed: Sequence[str], grid: 
 @_object_file
 @_launch_options
 @click.option("--outputs", type=click.Path(path_type=Path), help="Write the buffers that were written as an .npz file.")
-def run(file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, outputs: Path | None) -> None:
+@click.option("--check", is_flag=True, help="Look at every access, and leave with 1 where something is wrong.")
+def run(
+    file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, outputs: Path | None, check: bool
+) -> None:
     """Run an object on the simulator."""
     from loom_core.tools.arguments import write_arrays
 
@@ -272,7 +275,10 @@ def run(file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | Non
     launch = _launch(found, inputs, typed, grid)
     from loom_sim import load  # only now: it brings the JIT compiler
 
-    load(found).run(launch.bindings, launch.registers)
+    program = load(found)
+    findings = program.check(launch.bindings, launch.registers) if check else []
+    if not check:
+        program.run(launch.bindings, launch.registers)
     written = {a.name: launch.buffers[a.name] for a in found.abi.buffers if a.written}
     if outputs:
         write_arrays(outputs, written)
@@ -280,6 +286,9 @@ def run(file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | Non
     else:
         for name, array in written.items():
             click.echo(f"{name} {array.dtype}{list(array.shape)}\n{array}")
+    if findings:
+        show_diagnostics(findings)
+        sys.exit(1)
 
 
 @main.command()

@@ -93,6 +93,11 @@ set, kernels are compiled anew even if the disk cache has them.
 `LOOM_INTERPRET=1 python add.py` runs kernels by the NumPy meaning of each operation: slow, the same bits, and good for
 finding out whether the compiler is at fault.
 
+`LOOM_CHECK=1 python add.py`, or `with loom.check():` around launches, looks at every access while compiled kernels run.
+A launch goes to its end, then raises for all that was wrong: programs of a grid of which one reads or changes what
+another has written (they have no order), reads of what nothing has written, and engines that touch the same bytes
+without a wait between them. Atomic operations order programs. `loomc run --check` does the same for an object.
+
 ## loomc
 
 `loomc` is installed with the package; `./run` puts it at `.venv/bin/loomc`. `-` in place of the file reads standard

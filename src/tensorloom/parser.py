@@ -356,15 +356,20 @@ class _Parser(ExpressionParser):
                 layers.append(self.entry("a layer"))
             elif self.kind == "fn":
                 functions.append(self.function())
-            elif self.kind == "name" and self.token.text == "pass":
-                self.advance()
-                self.end_line()
-            else:
+            elif not self.passes():
                 self.fail(Unexpected, self.token.span, found=shown(self.token), expected="`layer` or `fn`")
 
         self.block(f"the model {name.text}", member)
         span = self.span_from(start)
         return Model(span, name.text, name.span, [], layers, functions, architecture=False)
+
+    def passes(self) -> bool:
+        """Pass over a line that says `pass`."""
+        if self.kind != "name" or self.token.text != "pass" or self.peek() != "NEWLINE":
+            return False
+        self.advance()
+        self.end_line()
+        return True
 
     def entry(self, what: str) -> Entry:
         name = self.expect_name(what)
@@ -454,7 +459,7 @@ class _Parser(ExpressionParser):
                 callbacks.append(self.callback())
             elif self.kind == "name" and self.token.text == "checkpoint" and self.peek() == "every":
                 snapshots.append(self.every())
-            else:
+            elif not self.passes():
                 option = self.entry("an option")
                 if any(option.name == other.name for other in options):
                     self.note(Repeated, option.name_span, what=f"the option {option.name}")

@@ -1,4 +1,5 @@
-"""The same bits whatever instructions a CPU has: digests of every opcode's results, in processes of other targets.
+"""The same bits whatever instructions a CPU has: digests of the results of opcodes of the stream engine, and of the
+matrix unit with every element type, in processes of other targets.
 
 `python -m exhaustive.targets` prints them for the target of its own process, which numba takes from NUMBA_CPU_NAME and
 NUMBA_CPU_FEATURES.
@@ -12,29 +13,26 @@ import os
 import subprocess
 import sys
 import warnings
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from exhaustive import matrix
 from exhaustive.engines import run_element, run_rows
 from exhaustive.inputs import is_of_rows, mixed_values, operands
-from loom_core.isa.sce import ALL_SCE_OPS, SceOp
+from loom_core.isa.sce import SCE_OPS, SceOp
+from loom_sim.mxu_elements import ELEMENTS
+from loom_sim.mxu_kernel import PAIR_TILE, REGISTER_TILE
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TARGETS: Final[dict[str, dict[str, str]]] = {
-    "host": {},
     "baseline": {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""},
     "AVX2 and FMA": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+avx,+sse4.2,+bmi2,+f16c"},
 }
-"""What the processes get, for x86-64."""
-
-
-def sample(one_in: int) -> list[SceOp]:
-    """About one opcode in so many, spread over all."""
-    return [op for op in ALL_SCE_OPS if zlib.crc32(f"target {op.mnemonic}".encode()) % one_in == 0]
+"""What the processes get, for x86-64; they are compared with this process, which is of the host's target."""
+UNIT_TYPES: Final = tuple(ELEMENTS)
 
 
 def digest(op: SceOp) -> str:
@@ -49,16 +47,23 @@ def digest(op: SceOp) -> str:
     return hasher.hexdigest()
 
 
-def digests_of(target: str, ops: Sequence[SceOp]) -> dict[str, str]:
-    """Digest by mnemonic, from a process of its own. Raises RuntimeError with what it said if it failed."""
+def digests(mnemonics: Sequence[str], types: Sequence[str]) -> dict[str, str]:
+    """Digests of these opcodes and of the matrix unit with these element types, by name."""
+    return {
+        **{name: digest(SCE_OPS[name]) for name in mnemonics},
+        **{f"product of {name}": matrix.digest(name) for name in types},
+    }
+
+
+def digests_of(target: str, mnemonics: Sequence[str], types: Sequence[str]) -> dict[str, str]:
+    """The same from a process of its own. Raises RuntimeError with what it said if it failed."""
     paths = os.pathsep.join(filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_CPU")}
     result = subprocess.run(
         [sys.executable, "-m", "exhaustive.targets"],
-        input=json.dumps([op.mnemonic for op in ops]),
+        input=json.dumps([list(mnemonics), list(types)]),
         capture_output=True,
         text=True,
-        env={**clean, "PYTHONPATH": paths, **TARGETS[target]},
+        env={**os.environ, "PYTHONPATH": paths, **TARGETS[target]},
         check=False,
     )
     if result.returncode:
@@ -67,20 +72,19 @@ def digests_of(target: str, ops: Sequence[SceOp]) -> dict[str, str]:
     return found
 
 
-def faults(ops: Sequence[SceOp]) -> Iterator[str]:
-    """Opcodes whose bits depend on the target."""
-    by_target: Mapping[str, Mapping[str, str]] = {target: digests_of(target, ops) for target in TARGETS}
-    for op in ops:
-        differing = [name for name, found in by_target.items() if found[op.mnemonic] != by_target["host"][op.mnemonic]]
-        if differing:
-            yield f"{op.mnemonic}: other bits on {', '.join(differing)}"
+def faults(target: str, ops: Sequence[SceOp], types: Sequence[str] = ()) -> Iterator[str]:
+    """What has other bits on a target than in this process."""
+    mnemonics = [op.mnemonic for op in ops]
+    theirs = digests_of(target, mnemonics, types)
+    for name, ours in digests(mnemonics, types).items():
+        if theirs[name] != ours:
+            yield f"{name}: other bits on {target}"
 
 
 def main() -> None:
-    """Reads a list of mnemonics, writes digests."""
+    """Reads a list of mnemonics and one of element types; writes digests, and which tiles the matrix unit has."""
     warnings.simplefilter("ignore", RuntimeWarning)
-    known = {op.mnemonic: op for op in ALL_SCE_OPS}
-    json.dump({name: digest(known[name]) for name in json.load(sys.stdin)}, sys.stdout)
+    json.dump({**digests(*json.load(sys.stdin)), "tiles": f"{REGISTER_TILE} {PAIR_TILE}"}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -151,11 +151,15 @@ def _compile(name: str, function: Callable[..., Any], parsed: tuple[Any, Any]) -
     return library
 
 
-def engine_assembly(name: str, build: Callable[[], Callable[..., Any]], signature: str = ENGINE_SIGNATURE) -> str:
-    """Assembly of a freshly compiled engine, for people and tests that look at the code; nothing is cached."""
+def engine_and_assembly(
+    name: str, build: Callable[[], Callable[..., Any]], signature: str = ENGINE_SIGNATURE
+) -> tuple[int, str]:
+    """Address and assembly of a freshly compiled engine, for those who look at the code; nothing is cached."""
     with global_compiler_lock:
         library = _compile(name, build(), sigutils.normalize_signature(signature))
-    return str(library._codegen._tm.emit_assembly(library._final_module))
+    _alive.append(library)
+    assembly = str(library._codegen._tm.emit_assembly(library._final_module))
+    return int(library.get_pointer_to_function(_symbol(name))), assembly
 
 
 def _internalize(module: Any, keep: str) -> None:

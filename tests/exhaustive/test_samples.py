@@ -13,8 +13,7 @@ import pytest
 
 from exhaustive import formats, hashes, references, targets
 from loom_core.isa.sce import SCE_OPS, SceOp
-
-_X86 = platform.machine() in ("x86_64", "AMD64")
+from loom_sim import mxu_kernel
 
 
 def _one_in(count: int, ops: list[SceOp]) -> list[SceOp]:
@@ -64,9 +63,32 @@ def test_measured_errors() -> None:
     assert references.error_in_ulp(got, exact) == (2.0, 1.0)
 
 
-@pytest.mark.skipif(not _X86 or not llvm.get_host_cpu_features().get("fma"), reason="the targets are x86-64 with FMA")
-def test_bits_do_not_depend_on_the_target() -> None:
-    assert list(targets.faults(targets.sample(30))) == []
+# Where targets differ: fused multiply-add, conversions, division, vector widths, and what is made of these.
+_ON_TARGETS = [
+    "fma.f32", "sqrt.f32", "exp.f32", "log1p.f32", "sin.f32", "erf.f32", "fmod.f32", "pow.f32", "lgamma.f32",
+    "fma.f64", "exp.f64", "fma.f16", "add.f16", "mul.bf16", "add.f8e4m3", "tanh.f8e5m2", "cast.f64.bf16",
+    "cast.f32.f16", "cast.f16.f32", "cast_sat.f32.f8e4m3", "cast.u64.f32", "cast.f32.i64", "div.i32", "mulhi.i64",
+    "reduce_sum.f32", "reduce_prod.f16", "reduce_argmax.f64", "scan_sum.bf16",
+]  # fmt: skip
+_TILES = {
+    "baseline": (mxu_kernel.EMULATED_TILE, mxu_kernel.PAIR_TILES[2]),
+    "AVX2 and FMA": (mxu_kernel.FUSED_TILES[1], mxu_kernel.PAIR_TILES[1]),
+}
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the targets are x86-64")
+@pytest.mark.parametrize("target", targets.TARGETS)
+def test_bits_do_not_depend_on_the_target(target: str) -> None:
+    if target != "baseline" and not llvm.get_host_cpu_features().get("fma"):
+        pytest.skip("the host cannot run this target's code")
+    found = targets.digests_of(target, _ON_TARGETS, targets.UNIT_TYPES)
+    assert found.pop("tiles") == "{} {}".format(*_TILES[target])
+    assert found == targets.digests(_ON_TARGETS, targets.UNIT_TYPES)
+
+
+def test_digests_tell_results_apart() -> None:
+    found = targets.digests(["add.i32", "sub.i32"], ["i8", "u8"])
+    assert len(set(found.values())) == 4
 
 
 def test_the_command() -> None:

@@ -19,7 +19,7 @@ from loom_core.reference.accuracy import ACCURACY_F64
 from loom_core.reference.double import REFERENCE_F64
 from loom_sim.elementary.double import FUNCTIONS_F64, ORDINARY_F64
 from loom_sim.elements import build_element
-from loom_sim.jit import ELEMENT_SIGNATURE, engine_assembly
+from loom_sim.jit import ELEMENT_SIGNATURE, engine_and_assembly
 
 Array = NDArray[Any]
 
@@ -176,6 +176,6 @@ def test_special_values(name: str, arguments: tuple[float, ...], expected: float
 @pytest.mark.parametrize("name", ["exp", "log", "sin", "tan", "atan2", "erfc", "pow", "cbrt", "lgamma", "fmod"])
 def test_loops_vectorise_without_calls(name: str) -> None:
     op = SCE_OPS[f"{name}.f64"]
-    text = engine_assembly(op.mnemonic, lambda: build_element(op), ELEMENT_SIGNATURE)
+    _, text = engine_and_assembly(op.mnemonic, lambda: build_element(op), ELEMENT_SIGNATURE)
     assert re.search(r"v?f(n)?m(add|sub)\d+pd\s[^\n]*%[yz]mm", text) or "__mulpd" in text
     assert not re.search(r"\bcall\w*\s+(?!\*)\w+", text)

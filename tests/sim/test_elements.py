@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import zlib
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -14,18 +15,33 @@ from exhaustive.properties import faults
 from loom_core.isa.sce import ALL_SCE_OPS, SCE_OPS, SceOp
 from loom_core.reference.opcodes import reference_of
 from loom_sim.elements import build_element
-from loom_sim.jit import ELEMENT_SIGNATURE, engine_assembly
-
-# An engine takes 0.1 to 1 s to compile: of most families one in so many is tested here.
-_ONE_IN = 7
-_ALWAYS = frozenset({"i32", "bool"})
+from loom_sim.jit import ELEMENT_SIGNATURE, engine_and_assembly
 
 
-def _in_sample(op: SceOp) -> bool:
-    return op.mnemonic.rpartition(".")[2] in _ALWAYS or zlib.crc32(op.mnemonic.encode()) % _ONE_IN == 0
+def _samples() -> Iterator[SceOp]:
+    """Of each function one type, not always the same one; of casts one from each and one to each type.
+
+    An engine takes 0.1 to 1 s to compile. Those of f32 are in test_elementary.py.
+    """
+    forms: dict[str, list[SceOp]] = {}
+    for op in ALL_SCE_OPS:
+        kind = op.function if op.function not in _CASTS else op.mnemonic.rpartition(".")[0]
+        forms.setdefault(kind, []).append(op)
+        if op.function in _CASTS:
+            forms.setdefault(f"{op.function} to {op.result}", []).append(op)
+    for kind, ops in forms.items():
+        others = [op for op in ops if not op.mnemonic.endswith(".f32")] or ops
+        yield others[zlib.crc32(kind.encode()) % len(others)]
 
 
-_SAMPLE = [op for op in ALL_SCE_OPS if _in_sample(op)]
+_CASTS = frozenset({"cast", "cast_sat", "cast_rtz"})
+_SAMPLE = sorted(set(_samples()), key=lambda op: op.opcode)
+
+
+def test_the_sample_has_every_function_and_every_type() -> None:
+    assert {op.function for op in _SAMPLE} == {op.function for op in ALL_SCE_OPS}
+    types = {name for op in ALL_SCE_OPS for name in (*op.operands, op.result) if not name.isdigit()}
+    assert types <= {name for op in _SAMPLE for name in (*op.operands, op.result)}
 
 
 @pytest.mark.parametrize("op", _SAMPLE, ids=lambda op: op.mnemonic)
@@ -103,7 +119,7 @@ def test_bytes_of_bools_and_nibbles_are_normalised() -> None:
 )  # fmt: skip
 def test_loops_are_vectorised(mnemonic: str) -> None:
     op = SCE_OPS[mnemonic]
-    text = engine_assembly(mnemonic, lambda: build_element(op), ELEMENT_SIGNATURE)
+    _, text = engine_and_assembly(mnemonic, lambda: build_element(op), ELEMENT_SIGNATURE)
     assert len(re.findall(r"%[xyz]mm", text)) > 4
     stores = re.findall(
         r"\n\s*v?p?(?:movd?q?[ua]?p?s?|extract|mov|movdw|movwb|movusdb)\w*\s+[^\n]*%[xyz]mm\d+, [^%\n]*\(", text

@@ -1,44 +1,42 @@
-"""Operands of every element type: panels from any layout, products bit for bit, the same bits on every target."""
+"""Operands of every element type: panels from any layout, products bit for bit."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import itertools
 import mmap
 import os
-import platform
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loom_sim import mxu_kernel
-
-if __name__ == "__main__" and len(sys.argv) > 1:  # a process of `test_every_target...` with tiles of its choice
-    mxu_kernel.REGISTER_TILE = mxu_kernel.FUSED_TILES[int(sys.argv[1])]
-    mxu_kernel.PAIR_TILE = mxu_kernel.PAIR_TILES[int(sys.argv[1])]
-
+from exhaustive.matrix import (
+    UNTOUCHED,
+    Array,
+    Guarded,
+    any_bits,
+    canonical,
+    every_pattern,
+    multiplied,
+    ordinary,
+    packed,
+    packer,
+    product,
+    round_up,
+    tile_of,
+)
 from loom_core.base import dtype
 from loom_core.reference.dot import dot, dot_i32
-from loom_sim import mxu
+from loom_sim import mxu, mxu_kernel
 from loom_sim.mxu_elements import ELEMENTS
-from tests.sim.mxu_unit import UNTOUCHED, Guarded, multiplied, packed, packer, round_up, tile_of
-
-Array = npt.NDArray[Any]
 
 FLOATS = ["bf16", "f16", "f8e4m3", "f8e5m2"]
 INTEGERS = ["i8", "u8", "i4", "u4"]
 SIDES = [mxu.SIDE_A, mxu.SIDE_B]
-CANONICAL_NAN = np.uint32(0x7FC00000)
 SHAPES = [
     (1, 1, 1),
     (3, 5, 7),
@@ -56,24 +54,6 @@ def numpy_type(name: str) -> np.dtype[Any]:
     return dtype.by_name(name).numpy
 
 
-def any_bits(name: str, shape: tuple[int, ...], seed: int) -> Array:
-    """Any patterns; of four-bit types the unused half of a byte too."""
-    size = ELEMENTS[name].bytes
-    raw = np.random.default_rng(seed).integers(0, 1 << 8 * size, shape).astype(f"u{size}")
-    return raw.view(numpy_type(name))
-
-
-def every_pattern(name: str) -> Array:
-    size = ELEMENTS[name].bytes
-    return np.arange(1 << 8 * size).astype(f"u{size}").view(numpy_type(name))
-
-
-def ordinary(name: str, shape: tuple[int, ...], seed: int) -> Array:
-    if name in INTEGERS:
-        return any_bits(name, shape, seed)
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32).astype(numpy_type(name))
-
-
 def bits_of(operand: Array) -> Array:
     return operand.view(f"u{operand.dtype.itemsize}")
 
@@ -87,17 +67,6 @@ def integers_of(operand: Array) -> Array:
         "int4": (values % 16 ^ 8) - 8,
         "uint4": values % 16,
     }[operand.dtype.name]
-
-
-def canonical(words: Array) -> Array:
-    """float32 bits with one pattern for all NaNs."""
-    return np.where((words & 0x7FFFFFFF) > 0x7F800000, CANONICAL_NAN, words)
-
-
-def product(name: str, acc: Array, a: Array, b: Array, other: str | None = None) -> Array:
-    """acc + a b, operands of types `name` and `other`."""
-    panels = packed(name, mxu.SIDE_A, a), packed(other or name, mxu.SIDE_B, b.T)
-    return multiplied(name, acc, *panels, a.shape[1])
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -305,93 +274,6 @@ def test_empty_operands_touch_nothing(name: str, extent: int, depth: int) -> Non
     assert (panel.checked() == UNTOUCHED).all()
 
 
-# ---- targets ---------------------------------------------------------------------------------------------------------
-
-
-def digest_of_products() -> str:
-    """One digest over products of every type, the same on every host."""
-    digest = hashlib.sha256()
-    for name in (*FLOATS, *INTEGERS):
-        kind = np.int32 if name in INTEGERS else np.float32
-        for m, n, k in SHAPES[2:]:
-            acc = np.arange(m * n).reshape(m, n).astype(kind)
-            for operands in (
-                (ordinary(name, (m, k), 2), ordinary(name, (k, n), 3)),
-                (np.asfortranarray(any_bits(name, (m, k), 4)), any_bits(name, (n, k), 5).T),
-                (any_bits(name, (m, 2), 6), any_bits(name, (2, n), 7)),
-            ):
-                digest.update(canonical(product(name, acc, *operands).view(np.uint32)).tobytes())
-        if name in FLOATS:
-            patterns = every_pattern(name).reshape(-1, 16)
-            seen = content_of_panel_rows(name, patterns)
-            digest.update(canonical(seen).tobytes())
-    return digest.hexdigest()
-
-
-def content_of_panel_rows(name: str, patterns: Array) -> Array:
-    """float32 bits of all elements, one k at a time: k = 0 of each column, times one."""
-    columns = []
-    for k in range(patterns.shape[1]):
-        column = np.ascontiguousarray(patterns[:, k : k + 1])
-        one = np.ones((1, 1), np.float32)
-        zero = np.full((len(column), 1), -0.0, np.float32)
-        a, b = packed(name, mxu.SIDE_A, column), packed("f32", mxu.SIDE_B, one)
-        columns.append(multiplied(name, zero, a, b, 1).view(np.uint32))
-    return np.hstack(columns)
-
-
-def report() -> str:
-    return f"{mxu_kernel.REGISTER_TILE} {mxu_kernel.PAIR_TILE} {digest_of_products()}"
-
-
-def host_has(feature: str) -> bool:
-    return platform.machine() in ("x86_64", "AMD64") and bool(llvm.get_host_cpu_features().get(feature))
-
-
-def target_named(cpu: str) -> dict[str, str]:
-    """Environment in which Numba generates code for an x86 processor and nothing beyond it."""
-    return {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
-
-
-@pytest.mark.parametrize(
-    ("target", "arguments", "tiles"),
-    [
-        pytest.param(
-            target_named("generic"),
-            [],
-            (mxu_kernel.EMULATED_TILE, mxu_kernel.PAIR_TILES[2]),
-            id="SSE2, no fma, no f16c",
-        ),
-        pytest.param(
-            target_named("haswell"),
-            [],
-            (mxu_kernel.FUSED_TILES[1], mxu_kernel.PAIR_TILES[1]),
-            id="256 bits",
-            marks=pytest.mark.skipif(not (host_has("avx2") and host_has("fma")), reason="the host has no AVX2 and FMA"),
-        ),
-        pytest.param(
-            target_named("skylake-avx512"),
-            [],
-            (mxu_kernel.FUSED_TILES[0], mxu_kernel.PAIR_TILES[0]),
-            id="512 bits",
-            marks=pytest.mark.skipif(not host_has("avx512bw"), reason="the host has no AVX-512"),
-        ),
-        pytest.param({}, ["2"], (mxu_kernel.FUSED_TILES[2], mxu_kernel.PAIR_TILES[2]), id="128 bits"),
-    ],
-)
-def test_every_target_computes_the_same_bits(
-    target: dict[str, str], arguments: list[str], tiles: tuple[mxu_kernel.RegisterTile, mxu_kernel.RegisterTile]
-) -> None:
-    if "NUMBA_CPU_NAME" in target and platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("names an x86 processor")
-    folders = Path(mxu.__file__).resolve().parents[1], Path(__file__).resolve().parents[2]
-    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, **target, "PYTHONPATH": path}
-    command = [sys.executable, __file__, *arguments]
-    output = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=True).stdout
-    assert output.strip() == f"{tiles[0]} {tiles[1]} {digest_of_products()}"
-
-
 def test_tiles_divide_the_panels() -> None:
     for tile in (*mxu_kernel.PAIR_TILES, mxu_kernel.EMULATED_PAIR_TILE):
         assert mxu.PANEL_ROWS % tile.rows == 0
@@ -400,7 +282,3 @@ def test_tiles_divide_the_panels() -> None:
         assert tile.unroll & (tile.unroll - 1) == 0
     assert mxu_kernel.choose_pair_tile() == mxu_kernel.PAIR_TILE
     assert tile_of("i8") == mxu_kernel.PAIR_TILE
-
-
-if __name__ == "__main__":
-    print(report())

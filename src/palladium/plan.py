@@ -154,7 +154,7 @@ def _check_aliases(declaration: Declaration, given: Sequence[Given], where: Loca
         if one.shape != target.shape or one.dtype is not target.dtype:
             first, second = _kind(one.dtype.name, one.shape), _kind(target.dtype.name, target.shape)
             raise WrongAlias(
-                where, name=declaration.name, problem=f"operand {operand} is {first}, output {output} {second}"
+                where, name=declaration.name, problem=f"operand {operand} is {first}, output {output} is {second}"
             )
 
 

@@ -231,7 +231,8 @@ class _Building:
         assert ref is not None
         buffer = ref.buffer
         if memory is None or buffer.storage is memory:
-            placed.always_written = any(self._writes_all(one, placed) for one in buffer.writes)
+            # What is read in place may be read before it is written.
+            placed.always_written = not buffer.is_read and any(self._writes_all(one, placed) for one in buffer.writes)
             return
         if buffer.is_read or placed.operand.begins:
             with self.trace.located(self.program.location):

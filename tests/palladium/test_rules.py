@@ -1,0 +1,318 @@
+"""What Loom decides where Pallas's modes disagree, and the public reports about them: right, or named precisely."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import loom.experimental.pallas as pl
+import loom.experimental.pallas.numpy as jnp
+import loom.experimental.pallas.tpu as pltpu
+from loom.experimental import palladium as lpl
+from loom_core.base.diagnostics import LoomError
+from loom_core.base.knobs import knobs
+
+RNG = np.random.default_rng(2)
+
+
+def copy_body(x, o):  # type: ignore[no-untyped-def]
+    o[...] = x[...]
+
+
+def shape(*sizes: int, dtype: Any = np.float32) -> pl.ShapeDtypeStruct:
+    return pl.ShapeDtypeStruct(sizes, dtype)
+
+
+def both(call: Any, *args: Any) -> Any:
+    """The result, the same by the simulator and by the reference."""
+    found = call(*args)
+    with knobs.override(interpret=True):
+        assert np.asarray(call(*args)).tobytes() == np.asarray(found).tobytes()
+    return found
+
+
+# ---- blocks out of range (jax-ml/jax#31395, #31707) ------------------------------------------------------------------
+
+
+def test_element_offsets_given_for_block_indices() -> None:
+    spec = pl.BlockSpec((8, 4), lambda i: (i * 8, 0))
+    with pytest.raises(LoomError) as caught:
+        pl.pallas_call(copy_body, shape(32, 4), grid=(4,), in_specs=[spec], out_specs=spec)(
+            np.zeros((32, 4), np.float32)
+        )
+    (found,) = caught.value.diagnostics
+    assert found.code == "LOOM-R121"
+    assert "block (8, 0) of x at grid point (1,) is outside: dimension 0 has 4 blocks" in found.message
+    assert "block indices, not element offsets" in found.hint
+    assert found.location.file == __file__
+
+
+@pytest.mark.parametrize(("index", "block"), [(lambda i: (i + 1,), 3), (lambda i: (i - 1,), -1)])
+def test_a_block_beside_the_array_names_operand_point_and_block(index: Any, block: int) -> None:
+    inside, outside = pl.BlockSpec((8,), lambda i: (i,)), pl.BlockSpec((8,), index)
+    x = np.arange(24, dtype=np.float32)
+    point = 2 if block > 0 else 0
+    for name, ins, outs in (("x", outside, inside), ("o", inside, outside)):
+        message = rf"block \({block},\) of {name} at grid point \({point},\)"
+        with pytest.raises(LoomError, match=message):
+            pl.pallas_call(copy_body, shape(24), grid=(3,), in_specs=[ins], out_specs=outs)(x)
+
+
+def test_blocks_out_of_range_read_as_poison_where_that_is_asked_for() -> None:
+    inside, outside = lpl.BlockSpec((8,), lambda i: (i,)), lpl.BlockSpec((8,), lambda i: (i + 1,))
+    kernel = lpl.kernel(
+        copy_body,
+        out_shape=shape(24),
+        grid=3,
+        in_specs=[outside],
+        out_specs=inside,
+        out_of_bounds_reads="uninitialized",
+    )
+    x = np.arange(24, dtype=np.float32)
+    found = both(kernel, x)
+    assert np.array_equal(found[:16], x[8:]) and np.isnan(found[16:]).all()
+
+
+# ---- ragged blocks (jax-ml/jax#22275) --------------------------------------------------------------------------------
+
+POISON = {"float32": np.nan, "bfloat16": np.nan, "float16": np.nan, "int32": -(2**31), "int8": -128, "uint16": 0}
+
+
+@pytest.mark.parametrize("name", [*POISON, "bool"])
+def test_elements_outside_read_as_poison_and_are_not_written(name: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    x = RNG.integers(0, 2, 11).astype(dtype)
+    seen = pl.BlockSpec((1, 8), lambda i: (i, 0))
+    spec = pl.BlockSpec((8,), lambda i: (i,))
+
+    def body(x, copied, blocks):  # type: ignore[no-untyped-def]
+        copied[...] = x[...]
+        blocks[...] = x[...].reshape(1, 8)
+
+    call = pl.pallas_call(
+        body, [shape(11, dtype=dtype), shape(2, 8, dtype=dtype)], grid=(2,), in_specs=[spec], out_specs=[spec, seen]
+    )
+    copied, blocks = call(x)
+    assert np.array_equal(copied, x)
+    assert np.array_equal(blocks.reshape(-1)[:11], x)
+    rest = blocks.reshape(-1)[11:]
+    wanted = np.full(5, POISON.get(name, False), dtype)
+    assert np.array_equal(rest.astype(np.float64), wanted.astype(np.float64), equal_nan=True)
+
+
+# ---- uncovered outputs -----------------------------------------------------------------------------------------------
+
+
+def test_what_no_grid_point_writes_is_poison() -> None:
+    spec = pl.BlockSpec((4,), lambda i: (i,))
+    found = both(
+        pl.pallas_call(copy_body, shape(16), grid=(2,), in_specs=[spec], out_specs=spec), np.ones(16, np.float32)
+    )
+    assert np.array_equal(found[:8], np.ones(8)) and np.isnan(found[8:]).all()
+
+
+def test_a_store_that_does_not_happen_leaves_poison() -> None:
+    def body(x, o):  # type: ignore[no-untyped-def]
+        @pl.when(pl.program_id(0) == 1)
+        def write() -> None:
+            o[...] = x[...]
+
+    spec = pl.BlockSpec((4,), lambda i: (i,))
+    found = both(pl.pallas_call(body, shape(8), grid=(2,), in_specs=[spec], out_specs=spec), np.ones(8, np.float32))
+    assert np.isnan(found[:4]).all() and np.array_equal(found[4:], np.ones(4))
+
+
+def test_scratch_and_blocks_begin_as_poison() -> None:
+    def body(o, p, scratch):  # type: ignore[no-untyped-def]
+        o[...] = scratch[...]
+        p[...] = p[...]
+
+    floats, integers = pl.pallas_call(
+        body, [shape(4), shape(4, dtype=np.int32)], scratch_shapes=[pltpu.VMEM((4,), jnp.float32)]
+    )()
+    assert np.isnan(floats).all() and (integers == np.iinfo(np.int32).min).all()
+
+
+# ---- revisited blocks (jax-ml/jax#30581) -----------------------------------------------------------------------------
+
+
+def accumulate(x, o):  # type: ignore[no-untyped-def]
+    o[...] += x[...]
+
+
+def test_a_block_that_comes_back_is_refused() -> None:
+    spec, out = pl.BlockSpec((4,), lambda i, j: (i,)), pl.BlockSpec((4,), lambda i, j: (j,))
+    message = r"block \(0,\) of output o is written at grid point \(0, 0\) and again at \(1, 0\), after others"
+    with pytest.raises(LoomError, match=message):
+        pl.pallas_call(accumulate, shape(8), grid=(2, 2), in_specs=[spec], out_specs=out)(np.ones(8, np.float32))
+
+
+def test_consecutive_steps_share_their_block() -> None:
+    """Along an axis that the output does not depend on, and where its index map joins steps."""
+
+    def body(x, o):  # type: ignore[no-untyped-def]
+        @pl.when(pl.program_id(0) % 2 == 0)
+        def start() -> None:
+            o[...] = jnp.zeros_like(o)
+
+        o[...] += x[...]
+
+    spec, out = pl.BlockSpec((4,), lambda i: (i,)), pl.BlockSpec((4,), lambda i: (i // 2,))
+    x = np.arange(16, dtype=np.float32)
+    found = both(pl.pallas_call(body, shape(8), grid=(4,), in_specs=[spec], out_specs=out), x)
+    assert np.array_equal(found, x.reshape(2, 2, 4).sum(1).reshape(-1))
+
+
+# ---- scalar prefetch (jax-ml/jax#39179, #27337) ----------------------------------------------------------------------
+
+
+def prefetching(body: Any, mode: Any = None) -> Any:
+    spec = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=(6,),
+        in_specs=[pl.BlockSpec((1, 4), lambda i, ids: (ids[i], 0), pipeline_mode=mode)],
+        out_specs=pl.BlockSpec((1, 4), lambda i, ids: (i, 0)),
+    )
+    return pl.pallas_call(body, shape(6, 4), grid_spec=spec)
+
+
+@pytest.mark.parametrize("mode", [pl.Buffered(1), pl.Buffered(2)])
+def test_prefetched_scalars_are_what_the_call_was_given(mode: pl.Buffered) -> None:
+    def body(ids, x, o):  # type: ignore[no-untyped-def]
+        ids[1] = 3
+        o[...] = x[...]
+
+    with pytest.raises(LoomError, match=r"LOOM-F208.*ids is an input, and the kernel writes to it"):
+        prefetching(body, mode)(np.arange(6, dtype=np.int32), np.ones((6, 4), np.float32))
+
+
+def test_a_prefetched_block_outside_is_found_at_the_call() -> None:
+    call = prefetching(lambda ids, x, o: copy_body(x, o))
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+    assert np.array_equal(both(call, np.array([5, 4, 3, 2, 1, 0], np.int32), x), x[::-1])
+    with pytest.raises(LoomError, match=r"block \(6, 0\) of x at grid point \(4,\) is outside"):
+        call(np.array([5, 4, 3, 2, 6, 0], np.int32), x)
+
+
+def test_aliases_count_prefetched_operands() -> None:
+    def body(ids, x, o):  # type: ignore[no-untyped-def]
+        o[0, :] = x[ids[0], :]
+
+    spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(1,), in_specs=[pl.BlockSpec()])
+    call = pl.pallas_call(body, shape(6, 4), grid_spec=spec, input_output_aliases={1: 0})
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+    before = x.copy()
+    found = both(call, np.array([3], np.int32), x)
+    assert np.array_equal(found[0], x[3]) and np.array_equal(found[1:], x[1:])
+    assert np.array_equal(x, before), "the operand itself stays"
+
+
+# ---- aliases (jax-ml/jax#22304) --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("aliases", "dtype", "message"),
+    [
+        ({0: 1}, np.float32, "0 -> 1, and there are 1 outputs"),
+        ({2: 0}, np.float32, "2 -> 0, and there are 1 operands"),
+        ({0: 0}, np.int32, r"operand 0 is f32\[8\], output 0 is i32\[8\]"),
+    ],
+)
+def test_wrong_aliases_are_named(aliases: dict[int, int], dtype: Any, message: str) -> None:
+    with pytest.raises(LoomError, match=message):
+        pl.pallas_call(copy_body, shape(8, dtype=dtype), input_output_aliases=aliases)(np.zeros(8, np.float32))
+
+
+def test_an_accumulator_begins_with_what_it_aliases() -> None:
+    spec, out = pl.BlockSpec((1, 4), lambda i, k: (k, i)), pl.BlockSpec((1, 4), lambda i, k: (0, i))
+
+    def body(start, x, o):  # type: ignore[no-untyped-def]
+        o[...] += x[...]
+
+    call = pl.pallas_call(
+        body, shape(1, 8), grid=(2, 3), in_specs=[out, spec], out_specs=out, input_output_aliases={0: 0}
+    )
+    start, x = np.full((1, 8), 10, np.float32), np.arange(24, dtype=np.float32).reshape(3, 8)
+    assert np.array_equal(both(call, start, x), start + x.sum(0))
+
+
+# ---- empty grids (jax 0.10.2) ----------------------------------------------------------------------------------------
+
+
+def test_an_empty_grid_gives_the_output_without_a_write() -> None:
+    spec = pl.BlockSpec((8,), lambda i: (i,))
+    empty = pl.pallas_call(copy_body, shape(0), grid=(0,), in_specs=[spec], out_specs=spec)(np.zeros(0, np.float32))
+    assert empty.shape == (0,)
+    untouched = pl.pallas_call(copy_body, shape(8), grid=(0,), in_specs=[spec], out_specs=spec)(np.zeros(8, np.float32))
+    assert np.isnan(untouched).all()
+
+
+# ---- indices ---------------------------------------------------------------------------------------------------------
+
+
+def test_run_time_indices_outside_read_poison_and_write_nothing() -> None:
+    def body(x, at, o):  # type: ignore[no-untyped-def]
+        o[...] = jnp.zeros_like(o)
+        o[pl.ds(at[0], 4)] = x[pl.ds(at[1], 4)]
+
+    call = pl.pallas_call(body, shape(8))
+    x = np.arange(8, dtype=np.float32)
+    assert np.array_equal(both(call, x, np.array([2, 3], np.int32)), [0, 0, 3, 4, 5, 6, 0, 0])
+    found = both(call, x, np.array([6, -2], np.int32))
+    assert np.isnan(found[6:]).all() and np.array_equal(found[:6], np.zeros(6))
+    found = both(call, x, np.array([-2, 6], np.int32))
+    assert np.isnan(found[:2]).all()
+
+
+def test_known_indices_outside_are_refused() -> None:
+    for index in (8, -9, (0, 0), slice(3, 12)):
+        with pytest.raises(LoomError, match=r"LOOM-F207.*x of shape \(8,\) cannot be indexed"):
+
+            def body(x, o, index=index):  # type: ignore[no-untyped-def]
+                o[...] = x[index]
+
+            pl.pallas_call(body, shape(8))(np.zeros(8, np.float32))
+
+
+# ---- kernels that run here and not on a TPU (jax-ml/jax#23181, #25230, #21928) ---------------------------------------
+
+
+def test_squeezed_batches_with_bias_and_gelu() -> None:
+    from loom.experimental.pallas import nn
+
+    def body(x, y, bias, o):  # type: ignore[no-untyped-def]
+        o[...] = nn.gelu(jnp.dot(x[...], y[...]) + bias[...])
+
+    batch = pl.BlockSpec((None, 8, 8), lambda b: (b, 0, 0))
+    row = pl.BlockSpec((1, 8), lambda b: (0, 0))
+    x, y = RNG.standard_normal((2, 3, 8, 8)).astype(np.float32)
+    bias = RNG.standard_normal((1, 8)).astype(np.float32)
+    found = both(
+        pl.pallas_call(body, shape(3, 8, 8), grid=(3,), in_specs=[batch, batch, row], out_specs=batch), x, y, bias
+    )
+    z = x @ y + bias
+    wanted = 0.5 * z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3)))
+    assert np.allclose(found, wanted, atol=1e-5)
+
+
+def test_bfloat16_matrix_times_vector_in_batches() -> None:
+    def body(x, v, o):  # type: ignore[no-untyped-def]
+        o[...] = jnp.dot(x[...], v[...], preferred_element_type=jnp.float32).astype(jnp.bfloat16)
+
+    x = RNG.standard_normal((2, 16, 16)).astype(ml_dtypes.bfloat16)
+    v = RNG.standard_normal((2, 16)).astype(ml_dtypes.bfloat16)
+    specs = [pl.BlockSpec((None, 16, 16), lambda b: (b, 0, 0)), pl.BlockSpec((None, 16), lambda b: (b, 0))]
+    call = pl.pallas_call(body, shape(2, 16, dtype=ml_dtypes.bfloat16), grid=(2,), in_specs=specs, out_specs=specs[1])
+    wanted = np.einsum("bij,bj->bi", x.astype(np.float32), v.astype(np.float32))
+    assert np.allclose(both(call, x, v).astype(np.float32), wanted, rtol=1e-2, atol=1e-2)
+
+
+def test_a_power_of_float16() -> None:
+    def body(x, o):  # type: ignore[no-untyped-def]
+        o[...] = jnp.power(x[...], 3)
+
+    x = RNG.standard_normal(16).astype(np.float16)
+    assert np.array_equal(both(pl.pallas_call(body, shape(16, dtype=np.float16)), x), x * (x * x))

@@ -6,26 +6,14 @@ from typing import Any, Final
 
 from loom_core.base import dtype as core
 from loom_core.base.dtype import DType
-from loom_core.ir.value import Value
-from loom_core.ops.matmul import Dot
-from loom_core.ops.special import RoundMantissa
 from loom_core.trace.context import current
+from loom_core.trace.products import PRECISIONS, multiply
 from ltl import dtypes, semantic
 from ltl.arguments import dtype_argument, static
 from ltl.errors import ShapesDiffer, WrongDtype, WrongRank, WrongValue, fail
-from ltl.operators import emit
 from ltl.tensor import tensor
 
 _OPERANDS: Final = (core.f32, core.f16, core.bf16, core.f64, core.i8, core.u8, core.f8e4m3, core.f8e5m2)
-PRECISIONS: Final = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
-TF32_BITS: Final = 10
-
-# The products of parts in the order in which they are added, small ones first: (part of the first, of the second).
-_ORDER: Final = {
-    "tf32x3": ((1, 0), (0, 1), (0, 0)),
-    "bf16x3": ((1, 0), (0, 1), (0, 0)),
-    "bf16x6": ((1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0)),
-}
 
 
 def dot(
@@ -56,47 +44,8 @@ def dot(
         if start.shape != shape:
             fail(ShapesDiffer, function="dot", first=f"{shape} of the product", second=f"{start.shape} of acc")
         start = semantic.cast(start, inner)
-    total = start
-    for left, right in _products(a, b, precision):
-        made: Value = trace.builder.create(
-            Dot, left.value, right.value, None if total is None else total.value, dtype=inner
-        )
-        total = tensor(made.type, made)
-    assert total is not None
-    return semantic.cast(total, result_dtype)
-
-
-def _products(a: tensor, b: tensor, precision: str) -> list[tuple[tensor, tensor]]:
-    """The pairs whose products are added, in order."""
-    if precision == "ieee":
-        return [(a, b)]
-    if precision == "tf32":
-        return [(round_tf32(a), round_tf32(b))]
-    count = 3 if precision == "bf16x6" else 2
-    split = _tf32_parts if precision == "tf32x3" else _bf16_parts
-    left, right = split(a, count), split(b, count)
-    return [(left[i], right[j]) for i, j in _ORDER[precision]]
-
-
-def round_tf32(value: tensor) -> tensor:
-    """float32 rounded to the 10 mantissa bits of tf32, to nearest even."""
-    return emit(RoundMantissa, value, bits=TF32_BITS)
-
-
-def _tf32_parts(value: tensor, count: int) -> list[tensor]:
-    parts, rest = [], value
-    for _ in range(count):
-        parts.append(round_tf32(rest))
-        rest = rest - parts[-1]
-    return parts
-
-
-def _bf16_parts(value: tensor, count: int) -> list[tensor]:
-    parts, rest = [], value
-    for _ in range(count):
-        parts.append(semantic.cast(rest, core.bf16))
-        rest = rest - semantic.cast(parts[-1], core.f32)
-    return parts
+    made = multiply(trace.builder, a.value, b.value, None if start is None else start.value, precision, inner)
+    return semantic.cast(tensor(made.type, made), result_dtype)
 
 
 def _operands(input: Any, other: Any) -> tuple[tensor, tensor]:

@@ -1,1 +1,1 @@
-"""Foreign programs into Loom: building interchange modules, and interchange kernels into Tile IR."""
+"""Foreign programs into Loom: building interchange modules, and interchange kernels and Triton IR into Tile IR."""

@@ -25,7 +25,7 @@ from loom_core.ir.value import Value
 from loom_core.ops import atomic, control, elementwise, matmul, memory, rearrange, reduction, shape
 from loom_core.ops.formats import is_float, widen
 from loom_core.tools.comparison import ULPS, unit
-from loom_core.tools.recording import Memory, Recording, elements
+from loom_core.tools.recording import Argument, Memory, Recording, elements
 
 Array = npt.NDArray[Any]
 TF32: Final = 2.0**-9
@@ -63,10 +63,10 @@ class Shadow:
 Environment = dict[Value, Bounded]
 
 
-def bounds_of_launch(recording: Recording, kernel: Any) -> Mapping[str, Array]:
-    """For each array of a recorded launch of `kernel` the errors that its elements may have afterwards."""
+def bounds_of_launch(recording: Recording, kernel: Any, taken: Sequence[Argument]) -> Mapping[str, Array]:
+    """For each array of a recorded launch the errors of its elements; `kernel` takes the arguments `taken`."""
     held = Memory(recording)
-    fresh = [held.argument(argument) for argument in recording.arguments]
+    fresh = [held.argument(argument) for argument in taken]
     function = kernel.lower(*fresh)
     views, scalars = kernel.leaves(fresh, {})
     tf32 = "tf32" in (recording.folder / "kernel.ttir").read_text(encoding="utf-8", errors="replace")

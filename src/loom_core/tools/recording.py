@@ -52,6 +52,9 @@ class ScalarArgument:
     type: str
 
 
+Argument = TensorArgument | ScalarArgument
+
+
 @dataclass(frozen=True)
 class Recording:
     """A folder as read. `arguments` are in the order of the kernel's parameters."""
@@ -59,7 +62,12 @@ class Recording:
     folder: Path
     name: str
     grid: tuple[int, ...]
-    arguments: tuple[TensorArgument | ScalarArgument, ...]
+    arguments: tuple[Argument, ...]
+
+    @property
+    def run_time(self) -> tuple[Argument, ...]:
+        """The arguments that Triton's IR has parameters for."""
+        return tuple(a for a in self.arguments if not (isinstance(a, ScalarArgument) and a.static))
 
     @property
     def source(self) -> Path:
@@ -84,7 +92,7 @@ def read_recording(folder: Path) -> Recording:
         raise BadRecording(where, reason=reason) from error
 
 
-def _argument(index: int, entry: Mapping[str, Any], stored: Mapping[str, Array]) -> TensorArgument | ScalarArgument:
+def _argument(index: int, entry: Mapping[str, Any], stored: Mapping[str, Array]) -> Argument:
     if entry["kind"] == "scalar":
         return ScalarArgument(entry["name"], _value(entry["value"]), entry["type"] == "constexpr", entry["type"])
     before = stored[f"before_arg{index}"].reshape(-1).view(np.uint8)
@@ -137,7 +145,7 @@ class Memory:
         storage = self._groups[argument.alias_group]
         return storage[storage.size - argument.before.size :]
 
-    def argument(self, argument: TensorArgument | ScalarArgument) -> Any:
+    def argument(self, argument: Argument) -> Any:
         """What the launch gets for an argument."""
         if isinstance(argument, ScalarArgument):
             return argument.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,9 +18,10 @@ from loom_core.base.location import Location
 from loom_core.tools.comparison import Comparison, compare_launch
 from loom_core.tools.diagnostics import BadRecording, NoRecordings
 from loom_core.tools.error_bounds import bounds_of_launch
-from loom_core.tools.recording import Memory, Recording, read_recording
+from loom_core.tools.recording import Argument, Memory, Recording, read_recording
 from loom_core.tools.refusals import judged, read_refusals, too_many_refused
 
+Loader = Callable[[Recording], tuple[Any, Sequence[Argument]]]
 Verdict = Literal["passed", "failed", "refused"]
 
 
@@ -60,12 +61,12 @@ def find_folders(roots: Sequence[Path]) -> list[Path]:
     return found
 
 
-def replay(folder: Path, *, interpret: bool = False) -> Result:
-    """Replay one folder from its source. Never raises for what the kernel or the recording does."""
+def replay(folder: Path, *, form: str = "source", interpret: bool = False) -> Result:
+    """Replay one folder from one of FORMS. Never raises for what the kernel or the recording does."""
     start = time.perf_counter()
     try:
         recording = read_recording(folder)
-        result = _run(recording, interpret)
+        result = _run(recording, FORMS[form], interpret)
     except InternalError as error:
         result = _stopped(folder, "failed", error)
     except LoomError as error:
@@ -84,7 +85,17 @@ def _stopped(folder: Path, verdict: Verdict, error: LoomError) -> Result:
     return Result(folder, verdict, text, first.code, "\n".join(render(d) for d in error.diagnostics))
 
 
-def _run(recording: Recording, interpret: bool) -> Result:
+def _run(recording: Recording, load: Loader, interpret: bool) -> Result:
+    kernel, taken = load(recording)
+    memory = Memory(recording)
+    with knobs.override(interpret=interpret):
+        kernel[recording.grid](*(memory.argument(argument) for argument in taken))
+    comparison = compare_launch(recording, memory, lambda: bounds_of_launch(recording, kernel, taken))
+    return _judged(recording, comparison)
+
+
+def _from_source(recording: Recording) -> tuple[Any, Sequence[Argument]]:
+    """The kernel of `kernel.py`, which takes every argument."""
     from ltl.jit import JitFunction
     from ltl.source import load_source
 
@@ -94,11 +105,27 @@ def _run(recording: Recording, interpret: bool) -> Result:
         where = Location(str(recording.source))
         raise BadRecording(where, reason=f"kernel.py has no function {recording.name}")
     _add_known_helpers(kernel, namespace)
-    memory = Memory(recording)
-    with knobs.override(interpret=interpret):
-        kernel[recording.grid](*(memory.argument(argument) for argument in recording.arguments))
-    comparison = compare_launch(recording, memory, lambda: bounds_of_launch(recording, kernel))
-    return _judged(recording, comparison)
+    return kernel, recording.arguments
+
+
+def _from_text(suffix: str) -> Loader:
+    """The kernel of one of Triton's IR texts, which takes the arguments known at run time."""
+
+    def load(recording: Recording) -> tuple[Any, Sequence[Argument]]:
+        from ltl.imported import ImportedKernel
+
+        path = recording.folder / f"kernel.{suffix}"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise BadRecording(Location(str(path)), reason=error.strerror or str(error)) from error
+        return ImportedKernel(text, str(path)), recording.run_time
+
+    return load
+
+
+FORMS: Final[dict[str, Loader]] = {"source": _from_source, "ttir": _from_text("ttir")}
+"""What a recording can be replayed from: gives the kernel and the arguments that it takes."""
 
 
 def _judged(recording: Recording, comparison: Comparison) -> Result:
@@ -122,17 +149,17 @@ def _add_known_helpers(kernel: Any, namespace: dict[str, Any]) -> None:
                 namespace[name] = known[operation]
 
 
-def replay_all(folders: Sequence[Path], *, interpret: bool) -> Iterator[Result]:
+def replay_all(folders: Sequence[Path], *, form: str, interpret: bool) -> Iterator[Result]:
     """Replay folders one after another."""
     for folder in folders:
-        yield replay(folder, interpret=interpret)
+        yield replay(folder, form=form, interpret=interpret)
 
 
 @click.command(name="replay")
 @click.argument("roots", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="DIR...")
 @click.option(
-    "--from", "form", type=click.Choice(["source"]), default="source", show_default=True,
-    help="What to replay: the Triton source.",
+    "--from", "form", type=click.Choice(list(FORMS)), default="source", show_default=True,
+    help="What to replay: the Triton source, or Triton's IR.",
 )  # fmt: skip
 @click.option("--interpret", is_flag=True, help="Run by the reference meaning of the IR instead of compiling.")
 @click.option(
@@ -154,7 +181,7 @@ def replay_command(
     listed = None if refusals is None else read_refusals(refusals)
     results: list[Result] = []
     width = max(len(folder.name) for folder in folders)
-    for number, result in enumerate(replay_all(folders, interpret=interpret), 1):
+    for number, result in enumerate(replay_all(folders, form=form, interpret=interpret), 1):
         if listed is not None:
             result = judged(result, listed)
         results.append(result)

@@ -1,0 +1,93 @@
+"""Triton IR text (TTIR) to Tile IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loom_core.base.dtype import i64
+from loom_core.base.location import Location
+from loom_core.importers.ttir import arith, branches, folds, memory, program, shapes, structured, windows
+from loom_core.importers.ttir.errors import MalformedTritonIr
+from loom_core.importers.ttir.importer import Importer, ImportTrace, Library
+from loom_core.importers.ttir.parser import IrModule, parse_module
+from loom_core.importers.ttir.syntax import IrFunction, IrType
+from loom_core.importers.ttir.types import tile_type
+from loom_core.importers.ttir.windows import Window
+from loom_core.ir.block import Function
+from loom_core.ir.types import PointerType, TileType
+from loom_core.ir.verifier import verify_function
+from loom_core.ops.control import Return
+from loom_core.trace.context import tracing
+
+TABLES = (arith, branches, folds, memory, program, shapes, structured, windows)
+
+
+@dataclass(frozen=True)
+class ImportedFunction:
+    """A kernel: its Tile IR, and for each parameter of the Triton kernel the rank of its descriptor (0: none)."""
+
+    function: Function
+    ranks: tuple[int, ...]
+
+
+def import_ttir(
+    text: str, library: Library, *, file: str = "<ttir>", name: str | None = None, assertions: bool = False
+) -> ImportedFunction:
+    """The kernel in the text of a Triton IR module.
+
+    name: which function, by default the only public one. library: gives the device's math functions. assertions:
+    whether device assertions are checked. A descriptor among the parameters becomes its base pointer, then its sizes
+    and strides as i64. MalformedTritonIr, WrongOperands, UnsupportedOperation, UnsupportedType at the line in the text
+    or, where it is known, the user's line.
+    """
+    module = parse_module(text, file)
+    source = _entry(module, file, name)
+    at = module.locations.resolve(source.operation.location, source.operation.position)
+    types, names, ranks = _parameters(source)
+    function = Function(source.name, tuple(types), tuple(names), at)
+    trace = ImportTrace(function, library.frontend)
+    importer = Importer(module, trace, library, assertions=assertions)
+    with tracing(trace):
+        values = list(function.arguments)
+        for (name_, type), rank in zip(source.arguments, ranks, strict=True):
+            base, rest, values = values[0], values[1 : 1 + 2 * rank], values[1 + 2 * rank :]
+            importer.scope[name_] = Window(base, rest[:rank], rest[rank:], (), type.shape) if rank else base
+        returned = branches.import_blocks(importer, source.operation, source.blocks)
+        if returned:
+            importer.wrong(source.operation, "a kernel returns nothing")
+        trace.at = at
+        trace.builder.create(Return)
+    verify_function(function)
+    return ImportedFunction(function, ranks)
+
+
+def _entry(module: IrModule, file: str, name: str | None) -> IrFunction:
+    """The kernel of a module."""
+    found = [f for f in module.functions.values() if f.blocks and (f.name == name if name else f.public)]
+    if len(found) != 1:
+        wanted = f"a function {name}" if name else "exactly one public function"
+        raise MalformedTritonIr(Location(file, 1), problem=f"{wanted} is needed, it has {', '.join(module.functions)}")
+    return found[0]
+
+
+def _parameters(source: IrFunction) -> tuple[list[TileType], list[str], tuple[int, ...]]:
+    types: list[TileType] = []
+    names: list[str] = []
+    ranks = []
+    for name, type in source.arguments:
+        plain = name[1:]
+        if type.name != "tensordesc":
+            types.append(tile_type(type, source.operation.position))
+            names.append(plain)
+            ranks.append(0)
+            continue
+        rank = len(type.shape)
+        types += [_base_type(type, source), *[TileType(i64)] * (2 * rank)]
+        names += [f"{plain}_base", *(f"{plain}_{what}{d}" for what in ("size", "stride") for d in range(rank))]
+        ranks.append(rank)
+    return types, names, tuple(ranks)
+
+
+def _base_type(type: IrType, source: IrFunction) -> TileType:
+    element = tile_type(type.element or type, source.operation.position)
+    return TileType(PointerType(element.dtype))

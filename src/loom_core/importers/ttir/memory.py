@@ -1,0 +1,118 @@
+"""`tt` operations on memory: pointers, loads, stores, atomics."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from loom_core.base.dtype import bool_, i8
+from loom_core.importers.ttir.arith import cast, dtype_of
+from loom_core.importers.ttir.importer import Importer, row
+from loom_core.importers.ttir.syntax import IrType, Operation
+from loom_core.importers.ttir.windows import Window
+from loom_core.ir.value import Value
+from loom_core.ops import elementwise as ops
+from loom_core.ops.atomic import AtomicCas, AtomicRmw
+from loom_core.ops.memory import AddPointer, Load, Store
+
+_CACHE_HINTS: Final = ("cache", "cacheModifier", "cachePolicy", "evict", "evictionPolicy", "isVolatile", "volatile")
+
+
+@row("tt.addptr", operands=2)
+def _add_pointer(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    pointer, offset = operands
+    if not pointer.type.is_pointer or pointer.type.shape != offset.type.shape:
+        importer.wrong(op, f"it does not take {pointer.type} and {offset.type}")
+    dtype_of(importer, op, offset, "int")
+    return importer.create(AddPointer, pointer, offset)  # type: ignore[no-any-return]
+
+
+def _points_to_bools(type: IrType) -> bool:
+    """Whether a pointer, or a tensor of pointers, is written as one to i1: bytes in memory."""
+    inner = type.element if type.name == "tensor" else type
+    return inner is not None and inner.name == "ptr" and inner.element is not None and inner.element.name == "i1"
+
+
+def _pointer(importer: Importer, op: Operation, value: Any) -> Value:
+    if not isinstance(value, Value) or not value.type.is_pointer:
+        importer.wrong(op, "its first operand is no pointer")
+    if not op.types:
+        importer.wrong(op, "its type is missing")
+    importer.check_type(op, value, op.types[0], "operand 1")
+    return value
+
+
+def _mask(importer: Importer, op: Operation, pointer: Value, rest: list[Any]) -> Value | None:
+    if not rest:
+        return None
+    mask = rest[0]
+    if not isinstance(mask, Value) or mask.type != pointer.type.with_element(bool_):
+        importer.wrong(op, f"its mask is {getattr(mask, 'type', mask)}, for {pointer.type}")
+    return mask
+
+
+@row("tt.load", operands=(1, 3), types="free", attributes=("boundaryCheck", "padding", *_CACHE_HINTS), words=True)
+def _load(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    if op.words and op.words != ["volatile"]:
+        importer.wrong(op, f"it does not take {op.words[0]}")
+    if isinstance(operands[0], Window):
+        return operands[0].load(importer, op, operands[1:])
+    pointer = _pointer(importer, op, operands[0])
+    mask = _mask(importer, op, pointer, operands[1:2])
+    bools = _points_to_bools(op.types[0])
+    other = operands[2] if len(operands) == 3 else None
+    if other is not None:
+        wanted = bool_ if bools else pointer.type.pointee
+        if not isinstance(other, Value) or other.type != pointer.type.with_element(wanted):
+            importer.wrong(op, f"its third operand is {getattr(other, 'type', other)}, for {pointer.type}")
+        other = cast(importer, other, pointer.type.pointee)
+    made: Value = importer.create(Load, pointer, mask, other)
+    return _truth(importer, made) if bools else made
+
+
+def _truth(importer: Importer, value: Value) -> Value:
+    return importer.create(ops.Compare, value, importer.constant(value.type, 0), predicate="ne")  # type: ignore[no-any-return]
+
+
+@row("tt.store", operands=(2, 3), types="free", attributes=("boundaryCheck", *_CACHE_HINTS))
+def _store(importer: Importer, op: Operation, operands: list[Any]) -> None:
+    if isinstance(operands[0], Window):
+        operands[0].store(importer, op, operands[1:])
+        return
+    pointer, value = _pointer(importer, op, operands[0]), operands[1]
+    if isinstance(value, Value) and value.type.element is bool_:
+        value = cast(importer, value, i8)
+    if not isinstance(value, Value) or value.type != pointer.type.with_element(pointer.type.pointee):
+        importer.wrong(op, f"it does not store {getattr(value, 'type', value)} through {pointer.type}")
+    importer.create(Store, pointer, value, _mask(importer, op, pointer, operands[2:3]))
+
+
+# ---- atomics ----
+
+_RMW: Final = {
+    "and": "and", "or": "or", "xor": "xor", "add": "add", "fadd": "add", "max": "max", "min": "min", "exch": "xchg",
+}  # fmt: skip
+_FLOAT_KINDS: Final = ("fadd", "max", "min", "exch")
+
+
+@row("tt.atomic_rmw", operands=(2, 3), types="free", words=True, attributes=("atomic_rmw_op", "sem", "scope"))
+def _read_modify_write(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    pointer, value = _pointer(importer, op, operands[0]), operands[1]
+    word = op.words[0] if op.words else ""
+    kind = _RMW.get(word)
+    if kind is None:
+        importer.refuse(op, f"Loom does not know the operation {word or 'that it does'}")
+    if value.type != pointer.type.with_element(pointer.type.pointee):
+        importer.wrong(op, f"{value.type} through {pointer.type}")
+    is_float = value.type.dtype.is_float
+    if (is_float and word not in _FLOAT_KINDS) or (not is_float and word == "fadd"):
+        importer.wrong(op, f"{word} does not take {value.type}")
+    return importer.create(AtomicRmw, pointer, value, _mask(importer, op, pointer, operands[2:3]), kind=kind)  # type: ignore[no-any-return]
+
+
+@row("tt.atomic_cas", operands=3, types="free", words=True, attributes=("sem", "scope"))
+def _compare_and_swap(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    pointer, compare, value = _pointer(importer, op, operands[0]), *operands[1:]
+    wanted = pointer.type.with_element(pointer.type.pointee)
+    if value.type != wanted or compare.type != wanted:
+        importer.wrong(op, f"{compare.type} and {value.type} through {pointer.type}")
+    return importer.create(AtomicCas, pointer, compare, value)  # type: ignore[no-any-return]

@@ -1,0 +1,153 @@
+"""Operations that do something beside computing: calls, library functions, products, assertions, prints, barriers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from loom_core.base import dtype as core
+from loom_core.importers.ttir.arith import bits_as, cast
+from loom_core.importers.ttir.attributes import plain
+from loom_core.importers.ttir.importer import REFUSED, Imported, Importer, row
+from loom_core.importers.ttir.shapes import result_type
+from loom_core.importers.ttir.syntax import Operation
+from loom_core.importers.ttir.types import tile_type
+from loom_core.ir.value import Value
+from loom_core.ops.debug import Assert, Print
+from loom_core.ops.shape import Constant
+from loom_core.trace.products import PRECISIONS, multiply
+
+REFUSED.update({
+    "tt.elementwise_inline_asm": "inline assembly is code of a GPU",
+    "tt.ptr_to_int": "addresses are not numbers here",
+    "tt.int_to_ptr": "addresses are not numbers here",
+    "tt.dot_scaled": "products with scales are not supported yet",
+    "tt.map_elementwise": "it is not supported yet",
+    "ttg.": "it belongs to Triton's GPU passes",
+    "ttng.": "it belongs to Triton's passes for NVIDIA GPUs",
+    "nvgpu.": "it belongs to Triton's passes for NVIDIA GPUs",
+    "amdg.": "it belongs to Triton's passes for AMD GPUs",
+    "triton_gpu.": "it belongs to Triton's GPU passes",
+})  # fmt: skip
+
+
+@row("tt.call", "func.call", operands=(0, 1024), words=True)
+def _call(importer: Importer, op: Operation, operands: list[Any]) -> list[Imported]:
+    if len(op.words) != 1 or not op.words[0].startswith("@"):
+        importer.wrong(op, "the name of a function is missing")
+    return importer.call(op, op.words[0][1:].strip('"'), operands)
+
+
+# Programs run one after another, each in order: nothing to wait for, and nothing to gain from what is promised.
+@row("gpu.barrier", "ttg.barrier", "llvm.intr.assume", operands=(0, 1), types="free", attributes=("addrSpace",))
+def _nothing(importer: Importer, op: Operation, operands: list[Any]) -> None:
+    return
+
+
+@row("tt.assert", operands=1, types="input", words=True, attributes=("message",))
+def _assert(importer: Importer, op: Operation, operands: list[Any]) -> None:
+    (condition,) = operands
+    if condition.type.element is not core.bool_:
+        importer.wrong(op, f"its condition is {condition.type}")
+    if importer.assertions:
+        importer.create(Assert, condition, message=op.words[0] if op.words else "")
+
+
+@row("tt.print", operands=(0, 64), types="free", words=True, attributes=("prefix", "hex", "isSigned"))
+def _print(importer: Importer, op: Operation, operands: list[Any]) -> None:
+    prefix = (op.words[0] if op.words else plain(op.attributes.get("prefix", ""))).strip(": ")
+    signs = plain(op.attributes.get("isSigned", []))
+    values = [importer.value(op, name) for name in op.operands]
+    for i, value in enumerate(values):
+        integer = not value.type.is_pointer and value.type.dtype.kind == "int"
+        if integer and i < len(signs) and signs[i] == 0 and not op.attributes.get("hex"):
+            values[i] = bits_as(importer, value, _unsigned(value))
+    importer.create(Print, values, prefix=prefix, hex=bool(plain(op.attributes.get("hex", False))))
+
+
+def _unsigned(value: Value) -> core.DType:
+    return core.by_name(f"u{value.type.dtype.bits}")
+
+
+# ---- library functions ----
+
+
+@row("tt.extern_elementwise", operands=(1, 8), attributes=("libname", "libpath", "pure", "symbol"))
+def _extern(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    symbol = plain(op.attributes.get("symbol"))
+    if not isinstance(symbol, str):
+        importer.wrong(op, "the symbol is missing")
+    made = importer.library.call(symbol, operands)
+    if made is None:
+        importer.refuse(op, f"Loom has no function {symbol}")
+    wanted = result_type(importer, op)
+    if made.type.shape != wanted.shape or made.type.is_pointer or wanted.is_pointer:
+        importer.wrong(op, f"{symbol} gives {made.type}")
+    # Tests give a truth value here and an integer in the library.
+    return cast(importer, made, wanted.dtype) if made.type.dtype.is_bool else made
+
+
+# ---- products ----
+
+_OLD_PRECISIONS: Final = {0: "tf32", 1: "tf32x3", 2: "ieee"}
+
+
+@row("tt.dot", operands=3, types="free", attributes=("inputPrecision", "maxNumImpreciseAcc", "allowTF32"))
+def _dot(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    a, b, acc = operands
+    for value, type in zip((a, b), op.types, strict=False):
+        importer.check_type(op, value, type, "an operand")
+    if not op.result_types:
+        importer.wrong(op, "the type of its result is missing")
+    importer.check_type(op, acc, op.result_types[0], "the accumulator")
+    _check_product(importer, op, a, b, acc)
+    precision = _precision(importer, op) if a.type.dtype is core.f32 else "ieee"
+    result, inner = acc.type.dtype, accumulator(a.type.dtype)
+    # Sums begin at +0 where there is no accumulator.
+    zero = isinstance(acc.defining_op, Constant) and repr(acc.defining_op.value) in ("0", "0.0")
+    start = None if zero else cast(importer, acc, inner)
+    made = multiply(importer.trace.builder, a, b, start, precision, inner)
+    return cast(importer, made, result)
+
+
+def accumulator(dtype: core.DType) -> core.DType:
+    """What products of a dtype are added in."""
+    if dtype is core.f64:
+        return core.f64
+    return core.f32 if dtype.is_float else core.i32
+
+
+def _check_product(importer: Importer, op: Operation, a: Any, b: Any, acc: Any) -> None:
+    shapes = [value.type.shape for value in (a, b, acc)]
+    rank = len(shapes[0])
+    fits = (
+        rank in (2, 3)
+        and all(len(shape) == rank for shape in shapes)
+        and shapes[0][-1] == shapes[1][-2]
+        and shapes[2] == (*shapes[0][:-1], shapes[1][-1])
+        and shapes[0][:-2] == shapes[1][:-2]
+        and not any(value.type.is_pointer or value.type.dtype.is_bool for value in (a, b, acc))
+    )
+    if fits:
+        first, second, third = (value.type.dtype for value in (a, b, acc))
+        alike = first is second or (first.is_float and second.is_float and first.bits == second.bits == 8)
+        narrow = first.is_float or first.bits == 8
+        fits = alike and narrow and (third.is_float if first.is_float else third is core.i32)
+    if not fits:
+        importer.wrong(op, f"it does not take {a.type}, {b.type} and {acc.type}")
+
+
+def _precision(importer: Importer, op: Operation) -> str:
+    given = plain(op.attributes.get("inputPrecision", "tf32" if op.attributes.get("allowTF32") else "ieee"))
+    word = _OLD_PRECISIONS.get(given, given) if isinstance(given, int) else str(given).lower()
+    return word if word in PRECISIONS else importer.refuse(op, f"Loom does not know the precision {given}")
+
+
+@row("ub.poison", operands=0, types="result")
+def _poison(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    """A value that is never used, or of which any will do."""
+    if not op.types:
+        importer.wrong(op, "its type is missing")
+    type = tile_type(op.types[0], op.position)
+    if type.is_pointer:
+        importer.refuse(op, "a pointer has no constants")
+    return importer.constant(type, 0)

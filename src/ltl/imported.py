@@ -1,0 +1,180 @@
+"""Kernels imported from Triton IR text: launched, compiled and looked into as those that are traced from source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
+
+from loom_core.base.dtype import DType
+from loom_core.base.knobs import knobs
+from loom_core.importers.ttir import import_ttir
+from loom_core.ir.block import Function
+from loom_core.ir.value import Value
+from loom_core.trace.context import Frontend, caller
+from ltl import launch, libdevice, semantic
+from ltl.frontend import FRONTEND
+from ltl.jit_errors import ScalarOutOfRange, UnsupportedArgument, WrongArguments
+from ltl.signature import plain_number
+from ltl.tensor import tensor
+
+if TYPE_CHECKING:
+    from libloom.arrays import ArrayView
+    from loom_core.isa.machine import MachineConfig
+    from loom_core.launch import Variant
+    from loom_core.objfile import LoomObject
+
+_SYMBOL: Final = re.compile(r"__nv_(\w+)")
+_SAME: Final[dict[str, Callable[..., Any]]] = {
+    "fabs": libdevice.abs, "llabs": libdevice.abs, "fmin": lambda a, b: _extreme(a, b, "min"),
+    "fmax": lambda a, b: _extreme(a, b, "max"), "powi": libdevice.pow, "min": lambda a, b: _extreme(a, b, "min"),
+    "max": lambda a, b: _extreme(a, b, "max"), "llmin": lambda a, b: _extreme(a, b, "min"),
+    "llmax": lambda a, b: _extreme(a, b, "max"),
+}  # fmt: skip
+"""Functions whose symbol is not the name of one of `libdevice`, nor that with the letter of its type."""
+
+
+def _extreme(a: Any, b: Any, which: str) -> Any:
+    from ltl import functions
+
+    return functions.minimum(a, b) if which == "min" else functions.maximum(a, b)
+
+
+class _Library:
+    """The math functions of Triton IR: those of `ltl.extra.libdevice`."""
+
+    frontend: Frontend = FRONTEND
+
+    def call(self, symbol: str, operands: Sequence[Value]) -> Value | None:
+        """The function of a symbol (`__nv_expf`) applied to values; None where there is none."""
+        function = function_of(symbol)
+        if function is None:
+            return None
+        result: Value = semantic.to_tensor(function(*(tensor(value.type, value) for value in operands))).value
+        return result
+
+
+def function_of(symbol: str) -> Callable[..., Any] | None:
+    """The LTL function that a symbol of the device's library means."""
+    found = _SYMBOL.fullmatch(symbol)
+    if found is None:
+        return None
+    name = found.group(1)
+    # `expf` and `exp`, `clzll` and `clz`, `isnand` and `isnan`, `fadd_rn` and `add_rn`.
+    shorter = [name, *(name.removesuffix(end) for end in ("f", "d", "ll")), name[1:]]
+    for candidate in shorter:
+        if candidate in _SAME:
+            return _SAME[candidate]
+        if candidate in libdevice.__all__ or candidate in libdevice.REFUSED:
+            function: Callable[..., Any] = getattr(libdevice, candidate)
+            return function
+    return None
+
+
+class ImportedKernel:
+    """A kernel of a Triton IR module. `kernel[grid](...)` takes its run-time arguments, in order.
+
+    text: the module; file: what diagnostics call it; name: which function, by default the only public one; machine: by
+    default the preset L1; assertions: whether device assertions are checked.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        file: str = "<ttir>",
+        *,
+        name: str | None = None,
+        machine: MachineConfig | None = None,
+        assertions: bool = False,
+    ) -> None:
+        self._imported = import_ttir(text, _Library(), file=file, name=name, assertions=assertions)
+        self._machine = machine
+
+    @property
+    def function(self) -> Function:
+        """The Tile IR."""
+        return self._imported.function
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    @cached_property
+    def _variant(self) -> Variant:
+        from loom_core.isa.machine import L1
+        from loom_core.launch import Variant
+
+        types = tuple(str(value.type) for value in self.function.arguments)
+        return Variant(types, self.function, [], self._machine or L1, self.name)
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        return partial(self._launch, grid)
+
+    def _launch(self, grid: Any, *args: Any) -> None:
+        from loom_core.launch import interpret_variant, run_variant
+
+        views, scalars = self.leaves(args, {})
+        sizes = launch.read_grid(grid, self.name, dict)
+        run = interpret_variant if knobs.interpret else run_variant
+        run(self._variant, views, scalars, sizes)
+
+    def lower(self, *args: Any) -> Function:
+        """The Tile IR, which does not depend on arguments."""
+        return self.function
+
+    def compile(self) -> LoomObject:
+        """The object."""
+        return self._variant.compile({})
+
+    def leaves(
+        self, args: Sequence[Any], kwargs: Any
+    ) -> tuple[list[ArrayView], list[tuple[DType, bool | int | float]]]:
+        """The arrays of a launch as views, and its numbers with their dtypes, in the order of the IR parameters."""
+        ranks = self._imported.ranks
+        if len(args) != len(ranks):
+            names = ", ".join(value.name or "" for value in self.function.arguments)
+            problem = f"{len(args)} arguments given, it has {len(ranks)} parameters"
+            raise WrongArguments(caller(), function=self.name, problem=problem, parameters=names)
+        views: list[ArrayView] = []
+        scalars: list[tuple[DType, bool | int | float]] = []
+        parameters = iter(self.function.arguments)
+        for arg, rank in zip(args, ranks, strict=True):
+            items = [arg] if not rank else [arg.base, *map(int, arg.shape), *map(int, arg.strides)]
+            for item in items:
+                parameter = next(parameters)
+                if parameter.type.is_pointer:
+                    views.append(_view(parameter, item))
+                else:
+                    scalars.append(_number(parameter, item))
+        return views, scalars
+
+
+def _view(parameter: Value, value: Any) -> ArrayView:
+    from libloom.arrays import UnusableArray, view_array
+
+    name, given = parameter.name or "", f"of type {type(value).__name__}"
+    try:
+        view = view_array(value)
+    except UnusableArray as problem:
+        raise UnsupportedArgument(caller(), name=name, given=given, reason=str(problem)) from None
+    wanted = parameter.type.pointee
+    if view is None or view.dtype.itemsize != wanted.itemsize:
+        shown = given if view is None else f"an array of {view.dtype.name}"
+        raise UnsupportedArgument(caller(), name=name, given=shown, reason=f"an array of {wanted.name} is needed")
+    return view
+
+
+def _number(parameter: Value, value: Any) -> tuple[DType, bool | int | float]:
+    """A number as the parameter takes it; integers above the signed range stand for their bits."""
+    dtype, name = parameter.type.dtype, parameter.name or ""
+    number = plain_number(value)
+    if not isinstance(number, (bool, int, float)):
+        given = f"of type {type(value).__name__}"
+        raise UnsupportedArgument(caller(), name=name, given=given, reason="a number is needed")
+    if dtype.is_float:
+        return dtype, float(number)
+    least, past = -(1 << max(0, dtype.bits - 1)), 1 << dtype.bits
+    if isinstance(number, float) or not least <= number < past:
+        raise ScalarOutOfRange(caller(), name=name, value=number, dtype=dtype.name)
+    return dtype, bool(number) if dtype.is_bool else semantic.wrap(int(number), dtype)

@@ -495,7 +495,7 @@ def test_a_carried_pointer_whose_index_tile_changes() -> None:
     }
     %v = load %r : tile<8xf32>
     """
-    with pytest.raises(NotAffine, match="pointer carried by this loop"):
+    with pytest.raises(NotAffine, match="pointer of this loop"):
         lower_addresses(parsed(PRELUDE + body))
 
 
@@ -550,6 +550,6 @@ def test_a_pointer_that_a_loop_exchanges() -> None:
     }
     %v = load %r : f32
     """
-    with pytest.raises(NotAffine, match="pointer carried by this loop") as caught:
+    with pytest.raises(NotAffine, match="pointer of this loop") as caught:
         lower_addresses(parsed(body))
     assert caught.value.location != Location("", 0)

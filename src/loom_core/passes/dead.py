@@ -110,12 +110,12 @@ def _thin_loop(loop: control.For, liveness: _Liveness) -> None:
     for i in reversed(range(len(loop.results))):
         if loop.results[i] not in liveness.values and block.arguments[i + 1] not in liveness.values:
             log_rewrite("dead carried value", loop)
-            _remove_operand(loop, 3 + i)
-            _remove_operand(last, i)
+            remove_operand(loop, 3 + i)
+            remove_operand(last, i)
             del block.arguments[i + 1]
             del loop.results[i]
-    _renumber(block.arguments)
-    _renumber(loop.results)
+    renumber(block.arguments)
+    renumber(loop.results)
 
 
 def _thin_branch(branch: control.If, liveness: _Liveness) -> None:
@@ -123,19 +123,20 @@ def _thin_branch(branch: control.If, liveness: _Liveness) -> None:
     for i in reversed(dead):
         log_rewrite("dead result", branch)
         for region in branch.regions:
-            _remove_operand(region.operations[-1], i)
+            remove_operand(region.operations[-1], i)
         del branch.results[i]
     if dead:
         branch.attributes["types"] = tuple(result.type for result in branch.results)
-        _renumber(branch.results)
+        renumber(branch.results)
 
 
-def _renumber(values: list[Value]) -> None:
+def renumber(values: list[Value]) -> None:
+    """Give values the indices of their places."""
     for i, value in enumerate(values):
         value.index = i
 
 
-def _remove_operand(op: Op, index: int) -> None:
+def remove_operand(op: Op, index: int) -> None:
     """Remove one operand of the variadic field at the end."""
     op.operands[index].users.remove(op)
     del op.operands[index]

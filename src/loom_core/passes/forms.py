@@ -38,14 +38,11 @@ NARROWEST_INDEX_BITS = 32
 
 
 class NotAffine(UserError):
-    """An access whose addresses or mask no DMA descriptor can express."""
+    """Pointers that are used in a way that no command can follow."""
 
     code = "LOOM-C110"
-    template = "the {what} of this {access} is not an affine function of the tile's indices"
-    hint = (
-        "addresses must be sums of index times stride, masks must compare such indices with scalars; "
-        "gather and scatter through data-dependent addresses are not supported yet"
-    )
+    template = "the {what} of this {access} cannot be followed"
+    hint = "compute with offsets, which are integers, and add them to a pointer where it is accessed"
 
 
 class Forms:
@@ -128,7 +125,7 @@ class Forms:
             wrong = [i for i, form in assumed.items() if not _keeps(form, self._table.get(yields[i]))]
             for i in wrong:
                 if op.initial[i].type.is_pointer:
-                    raise NotAffine(op.location, what="pointer carried by this loop", access="loop")
+                    raise NotAffine(op.location, what="pointer", access="loop")
                 del assumed[i]
             if not wrong:
                 break

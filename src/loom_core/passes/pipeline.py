@@ -14,12 +14,14 @@ from loom_core.passes.materialize import materialize
 from loom_core.passes.promote_windows import promote_windows
 from loom_core.passes.reduce_assertions import reduce_assertions
 from loom_core.passes.simplify import simplify
+from loom_core.passes.split_pointers import split_pointers
 
 Pass = Callable[[Function], Function]
 
 PIPELINE: tuple[Pass, ...] = (
     fold_dot_accumulator,  # on the traced program, which defines what it rounds: merging products first would change it
     promote_windows,
+    split_pointers,
     reduce_assertions,
     simplify,
     lower_addresses,

@@ -10,7 +10,6 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from loom_core.base.diagnostics import LoomError
-from loom_core.passes.forms import NotAffine
 
 # ---- dtypes: what compiles is found out by compiling it --------------------------------------------------------------
 
@@ -253,7 +252,10 @@ Dtypes are values: `x.to(ltl.float16)`, `x.dtype == ltl.int32`. `ltl.pi32_t` is 
 * `other`, a scalar or a tile, where the mask does not hold; without it 0.
 * Pointers that a loop moves by scalars (`a_at += BLOCK * stride`), and `advance` of block pointers.
 
-For the rest, compiling is refused at the line of the access (LOOM-C110): {not_affine}.
+The rest, addresses and masks made of data (`x + ltl.load(index)`, `mask=value > 0`), remainders of indices, pointers
+that a branch or `where` chooses, also between several arrays, goes through tiles of indices: gathers and scatters,
+element by element. Results are the same, the cycles are more. Refused at their line (LOOM-C110) are tiles of pointers
+that are joined, sorted or sliced, and `atomic_cas` through a pointer into one of several arrays.
 
 Where a mask does not hold no memory is touched, whatever the address. A tile has any size and, unlike in Triton, it
 need not be a power of two. All tiles of a program that are alive at once must fit SRAM (LOOM-C101).
@@ -365,7 +367,6 @@ def language_markdown() -> str:
 
     return _PAGE.format(
         dtypes="\n".join(_dtype_rows()),
-        not_affine=NotAffine.hint,
         functions="\n".join(_function_entries()),
         math=_module_text(math),
         libdevice=_module_text(libdevice),

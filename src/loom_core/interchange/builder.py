@@ -19,6 +19,7 @@ from loom_core.interchange.model import (
     Value,
     symbol_from_operation,
 )
+from loom_core.interchange.text.tokenizer import VALUE_NAME
 from loom_core.interchange.types import Type
 
 
@@ -112,7 +113,7 @@ class IRBuilder:
 
     def value(self, name: str, type: Type) -> ValueRef:
         """A new value that no operation defines yet, such as an argument. `name` without `%`, empty for none."""
-        return ValueRef(self.module, self.module.add_value(Value(name, type)))
+        return ValueRef(self.module, self.module.add_value(Value(checked_name(name), type)))
 
     def region(self, args: Iterable[ValueRef | tuple[str, Type]] = ()) -> Region:
         """A region of one block with these arguments, values or (name, type)."""
@@ -173,7 +174,7 @@ class IRBuilder:
     ) -> None:
         values = self.module.values
         for index, spec in enumerate(results):
-            name = names[index] if index < len(names) else ""
+            name = checked_name(names[index]) if index < len(names) else ""
             if isinstance(spec, TiedResultSpec):
                 candidates = op.operands if decl.symbol is None else _arguments(op)
                 if spec.operand.id not in candidates:
@@ -193,6 +194,13 @@ class IRBuilder:
             raise ValueError(f"{op.name} needs an insertion block")
         else:
             self.insertion_block.ops.append(op)
+
+
+def checked_name(name: str) -> str:
+    """The name of a value, without `%`. ValueError for one that text cannot spell."""
+    if VALUE_NAME.fullmatch(name) is None:
+        raise ValueError(f"{name!r} is no name of a value; loom.importers.sanitize_identifier makes one")
+    return name
 
 
 def _arguments(op: Operation) -> list[int]:

@@ -14,7 +14,8 @@ _INTRODUCTION: Final = """\
 <!-- Written by `./run golden` from the tables in the code; edit those. -->
 
 Programs outside Loom build modules with `loom.importers` and `loom.builders`, keep them as text or bytecode
-(`loom.format`), and check them with `loom.verify`.
+(`loom.format`), and check them with `loom.verify` or `loom-format`. An example is in
+[examples/integration/python-importer](examples/integration/python-importer/README.md).
 
 In the forms below `%x` is an operand (`%x*` any number), `T(x)` its type, `$x` an attribute, `{attrs}` all further
 attributes, `#x` an index list of constants and values, `^x` a block, `R(x)` a region, and what stands in `[[ ]]` may

@@ -8,7 +8,7 @@ from typing import Final
 
 MAGICS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"LOOMOBJ\0", "a Loom object"),
-    (b"LOOM", "Loom IR bytecode"),
+    (b"LOOM", "a Loom module in bytecode"),
     (b"GGUF", "a GGUF checkpoint"),
     (b"ML\xefR", "MLIR bytecode"),
     (b"\x7fELF", "an ELF binary"),
@@ -27,7 +27,7 @@ TEXTS: Final[tuple[tuple[str, str], ...]] = (
     (r"\btt\.func\b|#ttg?\.|\btt\.", "Triton IR text (TTIR or TTGIR)"),
     (r"\bstablehlo\.", "StableHLO text"),
     (r"^\s*module\b.*\{", "MLIR text"),
-    (r"^\s*kernel\s+@?\w+", "Loom IR text"),
+    (r"^(target|kernel|func|amdgpu)\.[\w.]+(<\w+>)? [^\n]*@\w", "a Loom module in text"),
 )
 """Patterns searched in the first lines of a text; the first match holds."""
 

@@ -76,8 +76,14 @@ def read_bytes(path: Path) -> bytes:
     except OSError as error:
         raise UnreadableFile(where, reason=error.strerror or str(error)) from error
     if sniff(data) != "object":
-        raise NotAnObject(where, what=identify(data), hint="objects are the .loom files that the compiler writes")
+        raise NotAnObject(where, what=identify(data), hint=_advice(data))
     return data
+
+
+def _advice(data: bytes) -> str:
+    if identify(data).startswith("a Loom module"):
+        return "loom-format reads, checks and converts modules"
+    return "objects are the .loom files that the compiler writes"
 
 
 def load_object(path: Path) -> LoomObject:

@@ -191,7 +191,7 @@ class _ModuleText:
         if op.leading_blank_line and blank:
             out.append("\n")
         for line in op.comments:
-            out.append(self.indent + _comment(line))
+            out.append(_comment(line, self.indent))
         out.append(self.indent)
         if op.results and decl.symbol is None:
             names = self.names
@@ -258,7 +258,7 @@ class _ModuleText:
         if block.leading_blank_line:
             self.out.append("\n")
         for line in block.comments:
-            self.out.append(self.indent + _comment(line))
+            self.out.append(_comment(line, self.indent))
         spelled = ", ".join(f"{self.names[value]}: {self.text.type(self.values[value].type)}" for value in arguments)
         self.out.append(f"{self.indent}^{label or '_bb0'}{f'({spelled})' if spelled else ''}:\n")
 
@@ -310,8 +310,9 @@ def _opaque(data: bytes) -> str:
         return f'bytes("{data.hex()}")'
 
 
-def _comment(line: str) -> str:
-    return f"// {line}\n" if line else "//\n"
+def _comment(text: str, indent: str = "") -> str:
+    """A comment, a line for each of its lines, without spaces at the end."""
+    return "".join(f"{indent}// {line}".rstrip() + "\n" for line in text.split("\n"))
 
 
 def print_module(module: Module, ops: Iterable[OpDeclaration], *, print_locations: bool = False) -> str:

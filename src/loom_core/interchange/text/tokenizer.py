@@ -85,6 +85,12 @@ _TOKENS: Final = re.compile(
     """,
     re.VERBOSE,
 )
+VALUE_NAME: Final = re.compile(rf"(?:{_WORD}|[0-9]+)?")
+"""What may follow `%`; an unnamed value has an empty name."""
+WORD_NAME: Final = re.compile(rf"{_WORD}(?:\.{_WORD})*")
+"""What may follow `@` and `#`, and what keywords, keys and operations are made of."""
+DOTTED_NAME: Final = re.compile(rf"{_WORD}(?:\.{_WORD})+")
+LABEL_NAME: Final = re.compile(r"(?:[A-Za-z0-9_$]|-(?!>))+")
 _KINDS: Final = {
     "ssa": TokenKind.SSA,
     "op": TokenKind.OP_NAME,

@@ -13,7 +13,8 @@ from ltl.arguments import dtype_argument, static
 from ltl.errors import ShapesDiffer, WrongDtype, WrongRank, WrongValue, fail
 from ltl.tensor import tensor
 
-_OPERANDS: Final = (core.f32, core.f16, core.bf16, core.f64, core.i8, core.u8, core.f8e4m3, core.f8e5m2)
+_FLOATS: Final = (core.f32, core.f16, core.bf16, core.f64, core.f8e4m3, core.f8e5m2)
+_OPERANDS: Final = (*_FLOATS, core.i8, core.u8, core.i32, core.u32, core.i64, core.u64)
 
 
 def dot(
@@ -27,8 +28,9 @@ def dot(
 ) -> tensor:
     """input[M, K] times other[K, N], plus acc[M, N] where it is given; with a third dimension in front, of each pair.
 
-    Any sizes. Accumulates in float32 (int32 for 8-bit integers, float64 for float64) in the order of docs/numerics.md;
-    the result has the dtype of `acc`, else `out_dtype`, else that of the accumulator.
+    Any sizes. Accumulates in float32 (int32 for 8-bit integers; float64 and integers of 32 and 64 bits in their own
+    dtype) in the order of docs/numerics.md; the result has the dtype of `acc`, else `out_dtype`, else that of the
+    accumulator.
 
     input_precision says what float32 operands become: "ieee" (the default) takes them exactly; "tf32" (or allow_tf32)
     rounds them to 10 mantissa bits; "tf32x3", "bf16x3" and "bf16x6" add 3 or 6 products of their leading parts.
@@ -68,8 +70,8 @@ def _operands(input: Any, other: Any) -> tuple[tensor, tensor]:
 
 
 def _accumulator(dtype: DType) -> DType:
-    if dtype is core.f64:
-        return core.f64
+    if dtype is core.f64 or (dtype.is_integer and dtype.bits > 8):
+        return dtype
     return core.f32 if dtype.is_float else core.i32
 
 

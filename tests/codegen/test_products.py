@@ -124,3 +124,24 @@ def test_doubles(depth: int) -> None:
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(got[0], a @ b + c, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(got[1], a @ b * 2, rtol=1e-12, atol=1e-12)
+
+
+@ltl.jit
+def whole(out, a, b, c, M: ltl.constexpr, N: ltl.constexpr, K: ltl.constexpr):
+    i, j, k = (ltl.arange(0, size) for size in (M, N, K))
+    x, y = ltl.load(a + i[:, None] * K + k[None, :]), ltl.load(b + k[:, None] * N + j[None, :])
+    at = i[:, None] * N + j[None, :]
+    ltl.store(out + at, ltl.dot(x, y, ltl.load(c + at)))
+    ltl.store(out + M * N + at, ltl.dot(x, y))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+def test_wide_integers_wrap(dtype: Any) -> None:
+    rng = np.random.default_rng(3)
+    ends = np.iinfo(dtype)
+    a, b, c = (rng.integers(ends.min, ends.max, shape, dtype, True) for shape in ((5, 150), (150, 9), (5, 9)))
+    a[0], b[:, 0], c[0, 0] = ends.min, ends.max, ends.max
+    got = _both(whole, np.zeros((2, 5, 9), dtype), a, b, c, M=5, N=9, K=150)
+    exact = a.astype(object) @ b.astype(object)  # Python's integers
+    for result, expected in ((got[0], exact + c.astype(object)), (got[1], exact)):
+        assert not ((result.astype(object) - expected) % (1 << ends.bits)).any()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from loom_core.isa.encoding import Command, Reg, command
 from loom_core.isa.machine import L1, L1_MINI, acc_bytes, acc_shape, panel_bytes
 from loom_core.reference.dot import dot32
-from loom_sim import mxu
+from loom_sim import engines, mxu
+from loom_sim import state as words
 from loom_sim.errors import OutOfBounds
 from loom_sim.program import _FIXED_FIELDS
 from tests.sim.harness import build, copy, launch, whole
@@ -180,6 +182,17 @@ def test_tiles_outside_sram_are_faults(operands: tuple[Any, ...]) -> None:
 def test_packs_outside_a_space_are_faults(bad: Command) -> None:
     with pytest.raises(OutOfBounds, match="pack touches bytes"):
         launch(build([bad], buffers=1), [np.zeros((4, 16), np.float32)])
+
+
+def test_endless_products_are_refused() -> None:
+    """By the engine itself: SRAM in which such operands fit would be no memory of this host."""
+    state = np.zeros(words.SPACES + words.SPACE_WORDS, np.int64)
+    state[words.SRAM_BYTES] = 1 << 33
+    product = command("matmul", 0, 0, 0, 1 << 14, 1 << 14, 1 << 14)
+    operands = np.array(product.operands, np.int64)
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    engine = call(engines.command_address(product))
+    assert engine(operands.ctypes.data, state.ctypes.data) == words.OVERSIZED
 
 
 def test_the_machine_and_the_engines_agree_on_sizes() -> None:

@@ -18,7 +18,7 @@ class Unsupported(UserError):
 
     code = "LOOM-C102"
     template = "{what} is not supported on {dtype}"
-    hint = "cast to a supported type (f32, i32, i64, bool) first"
+    hint = "cast to a type that has it first; docs/ops.md says which ones have what"
 
 
 class TooManyScalars(UserError):

@@ -15,8 +15,9 @@ from loom_core.reference.dot import PASS_DEPTH, dot32
 class Dot(Op):
     """a[M, K] times b[K, N] plus acc[M, N] (+0 where absent), accumulated in `dtype` in the order of docs/numerics.md.
 
-    With three dimensions the first one counts products. Accumulators are f32, i32 (modulo 2**32, operands i8 or u8)
-    and f64; an f16 accumulator is one of f32 that is rounded once at the end.
+    With three dimensions the first one counts products. Accumulators are f32, i32 (operands i8 or u8), f64, and
+    integers of 32 and 64 bits for operands of their type, modulo 2**32 and 2**64; one of f16 is one of f32 that is
+    rounded once at the end.
     """
 
     name = "dot"
@@ -28,7 +29,7 @@ class Dot(Op):
     def ref(self, a: Array, b: Array, acc: Array | None = None) -> Array:
         if self.dtype.is_integer:
             product = a.astype(np.int64) @ b.astype(np.int64)
-            total = product if acc is None else product + acc
+            total = product if acc is None else product + acc.astype(np.int64)
             return np.asarray(total.astype(self.dtype.numpy))
         if self.dtype.itemsize == 8:
             return dot64(a, b, acc)

@@ -4,6 +4,8 @@ batch   dot %a, %b, acc = %c  of three dimensions
         ->  concat (for each i: dot %a[i], %b[i], acc = %c[i])
 double  dot %a, %b, acc = %c  of f64, the terms of each pass in ascending order, as docs/numerics.md says
         ->  for each pass: %t = for %k, 0.0 { yield fma %a[:, %k], %b[%k, :], %t };  %c = add %c, %t
+wide    dot %a, %b, acc = %c  of integers of 32 and 64 bits
+        ->  for %k, %c { yield add (mul %a[:, %k], %b[%k, :]), %c }
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from loom_core.reference.dot import PASS_DEPTH
 
 
 def expand_products(function: Function) -> Function:
-    """Expand every product of three dimensions, and then every one of f64."""
-    for rule, applies in ((_expand_batch, _is_batch), (_expand_double, _is_double)):
+    """Expand every product of three dimensions, and then every one of f64 and of wide integers."""
+    for rule, applies in ((_expand_batch, _is_batch), (_expand_double, _is_double), (_expand_wide, _is_wide)):
         for op in list(function.walk()):
             if isinstance(op, matmul.Dot) and applies(op):
                 log_rewrite(rule.__name__, op)
@@ -40,6 +42,10 @@ def _is_batch(op: matmul.Dot) -> bool:
 
 def _is_double(op: matmul.Dot) -> bool:
     return bool(op.dtype.is_float and op.dtype.bits == 64)
+
+
+def _is_wide(op: matmul.Dot) -> bool:
+    return bool(op.dtype.is_integer and op.a.type.dtype.bits > 8)
 
 
 def _expand_batch(builder: Builder, op: matmul.Dot) -> Value:
@@ -68,9 +74,22 @@ def _expand_double(builder: Builder, op: matmul.Dot) -> Value:
     zero: Value = builder.create(shape.Constant, value=0.0, type=op.result.type)
     total = zero if op.acc is None else op.acc
     for start in range(0, depth, PASS_DEPTH):
-        bounds = [_counter(builder, number) for number in (start, min(start + PASS_DEPTH, depth), 1)]
-        terms = builder.create(control.For, *bounds, [zero], regions=[_terms(op)])
+        terms = _sum_of_terms(builder, op, start, min(start + PASS_DEPTH, depth), zero)
         total = builder.create(elementwise.Add, total, terms)
+    return total
+
+
+def _expand_wide(builder: Builder, op: matmul.Dot) -> Value:
+    start = op.acc
+    if start is None:
+        start = builder.create(shape.Constant, value=0, type=op.result.type)
+    return _sum_of_terms(builder, op, 0, op.a.type.shape[1], start)
+
+
+def _sum_of_terms(builder: Builder, op: matmul.Dot, first: int, end: int, start: Value) -> Value:
+    """`start` and the products of k = first ... end - 1, in order."""
+    bounds = [_counter(builder, number) for number in (first, end, 1)]
+    total: Value = builder.create(control.For, *bounds, [start], regions=[_terms(op)])
     return total
 
 
@@ -88,7 +107,11 @@ def _terms(op: matmul.Dot) -> Block:
     rows, columns = op.result.type.shape
     column, row = _at(builder, op.a, k, (rows, 1), 1), _at(builder, op.b, k, (1, columns), 0)
     factors = [builder.create(shape.Broadcast, value, shape=(rows, columns)) for value in (column, row)]
-    builder.create(control.Yield, [builder.create(elementwise.Fma, *factors, so_far)])
+    if op.dtype.is_float:
+        term = builder.create(elementwise.Fma, *factors, so_far)
+    else:
+        term = builder.create(elementwise.Add, builder.create(elementwise.Mul, *factors), so_far)
+    builder.create(control.Yield, [term])
     return body
 
 

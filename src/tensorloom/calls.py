@@ -52,7 +52,7 @@ class Caller:
         """The result of calling `value`, which the expression `callee` stands for."""
         frame = self.frame
         rule = _CALLS.get(type(value))
-        span = node.stage if isinstance(node, Pipe) else node.span
+        span = node.stage_span if isinstance(node, Pipe) else node.span
         try:
             if rule is not None:
                 return rule(self, node, _name_of(callee), value, positional, named)
@@ -162,9 +162,9 @@ class Caller:
     def model(self, node: Call | Pipe, name: str, value: ModelValue, positional: list[Any], named: Named) -> Any:
         frame = self.frame
         inputs = [item for item in positional if isinstance(item, Tensor)]
-        given = inputs[0].shape if inputs else None
         with frame.checker.following(frame.unit, node.span):
             result = self.run_model(value, positional, named)
+        given = inputs[0].shape if inputs else None
         if frame.owner is not None and frame.record and isinstance(result, Tensor):
             frame.owner.flow.append(Step(name or value.model.name, given, result.shape))
         return result

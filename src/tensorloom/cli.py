@@ -14,7 +14,7 @@ from typing import Any, Final
 from loom_core import __version__
 from loom_core.base.diagnostics import Diagnostic, render
 from loom_core.base.location import Location
-from tensorloom.diagnostics import CannotWrite, NoSuchTarget, TensorLoomError
+from tensorloom.diagnostics import CannotWrite, NeedsPackage, NoSuchTarget, TensorLoomError
 from tensorloom.dims import shape_text
 from tensorloom.driver import Checked, check_file
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return command(given)
     except TensorLoomError as error:
         _show(error.diagnostics, given)
-        return 2 if isinstance(error, NoSuchTarget) else 1
+        return 2 if isinstance(error, NoSuchTarget | NeedsPackage) else 1
     except BrokenPipeError:
         # The reader, such as `head`, has gone. Python would complain once more while it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -279,6 +279,43 @@ def _ast(given: argparse.Namespace) -> int:
     return 0
 
 
+def _fmt(given: argparse.Namespace) -> int:
+    from tensorloom.formatting import format_source
+    from tensorloom.source import read_source
+
+    changed = []
+    for file in given.files:
+        source = read_source(Path(file))
+        text = format_source(source)
+        if given.check:
+            changed += [file] * (text != source.text)
+        elif given.stdout:
+            print(text, end="")
+        elif text != source.text:
+            changed.append(file)
+            try:
+                Path(file).write_text(text, encoding="utf-8", newline="\n")
+            except OSError as error:
+                raise CannotWrite(Location(file), reason=error.strerror or str(error)) from None
+    if given.json:
+        _answer({"ok": not (given.check and changed), "changed": changed})
+    elif not given.stdout:
+        for file in changed:
+            print(f"{'would change' if given.check else 'changed'}: {file}")
+    return 1 if given.check and changed else 0
+
+
+def _lsp(given: argparse.Namespace) -> int:
+    from importlib.util import find_spec
+
+    if find_spec("pygls") is None:
+        raise NeedsPackage(command="tlc lsp", package="pygls", extra="lsp")
+    from tensorloom.language_server import serve
+
+    serve()
+    return 0
+
+
 Option = tuple[tuple[str, ...], dict[str, Any]]
 
 
@@ -328,5 +365,16 @@ _COMMANDS: Final[dict[str, tuple[Callable[[argparse.Namespace], int], str, tuple
         ),
     ),
     "tokens": (_tokens, "show the tokens of a file", (_FILE, _JSON)),
+    "fmt": (
+        _fmt,
+        "give files the common layout",
+        (
+            (("files",), {"metavar": "FILE", "nargs": "+", "help": ".tl and .nml files"}),
+            _JSON,
+            (("--check",), {"action": "store_true", "help": "change nothing; exit with 1 if a file would change"}),
+            (("--stdout",), {"action": "store_true", "help": "write the text to stdout, not to the file"}),
+        ),
+    ),
+    "lsp": (_lsp, "serve an editor over stdin and stdout", ()),
     "ast": (_ast, "show the syntax tree of a file", (_FILE, _JSON)),
 }

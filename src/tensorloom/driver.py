@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,28 +53,36 @@ class Checked:
         return {made.model.name: made for made in first if made.unit is self.unit}
 
 
-def check_file(path: Path, shown: str | None = None, overlay: Mapping[str, str] | None = None) -> Checked:
-    """Check a file with all that it imports. Raises TensorLoomError only if this file cannot be read."""
+def check_file(
+    path: Path,
+    shown: str | None = None,
+    overlay: Mapping[str, str] | None = None,
+    frame: type[Frame] = Frame,
+) -> Checked:
+    """Check a file with all that it imports. Raises TensorLoomError only if this file cannot be read.
+
+    `shown`: what diagnostics call the file. `overlay`: texts in place of files, by real path. `frame`: what interprets.
+    """
     loader = Loader(overlay or {})
-    return _guarded(loader, lambda: loader.load(path, shown))
+    return _guarded(loader, lambda: loader.load(path, shown), frame)
 
 
 def check_text(text: str, file: str = "<program>.tl") -> Checked:
     """Check a program given as text; its imports are relative to the working directory."""
     loader = Loader()
-    return _guarded(loader, lambda: loader.load_source(Source(text, file), file))
+    return _guarded(loader, lambda: loader.load_source(Source(text, file), file), Frame)
 
 
-def _guarded(loader: Loader, load: Any) -> Checked:
+def _guarded(loader: Loader, load: Callable[[], Unit], frame: type[Frame]) -> Checked:
     try:
-        return _check(load(), list(loader.units.values()))
+        return _check(load(), list(loader.units.values()), frame)
     except RecursionError:
         # The parser bounds each kind of nesting; this is a mixture of all.
         source = next(iter(loader.units.values())).source if loader.units else Source("", "<program>")
         raise TooDeep(source.location(Span(0, 1))) from None
 
 
-def _check(unit: Unit, units: list[Unit]) -> Checked:
+def _check(unit: Unit, units: list[Unit], kind: type[Frame]) -> Checked:
     units = [other for other in units if other is not unit] + [unit]
     checker = Checker()
     # Names that a line with an error should have defined would be missing.
@@ -85,9 +93,11 @@ def _check(unit: Unit, units: list[Unit]) -> Checked:
     trains: dict[Train, TrainPlan] = {}
     if not broken:
         for other in units:
-            _run_statements(checker, other, env if other is unit else {}, trains)
+            frame = kind(checker, other, None, env if other is unit else {})
+            checker.globals[id(other)] = frame.env
+            _run_statements(frame, trains)
         for other in units:
-            _check_rest(checker, other, other is unit)
+            _check_rest(kind(checker, other, None, checker.globals[id(other)]), other is unit)
     diagnostics = [diagnostic for other in units for diagnostic in other.diagnostics] + checker.diagnostics
     diagnostics = sorted(
         dict.fromkeys(diagnostics),
@@ -96,19 +106,17 @@ def _check(unit: Unit, units: list[Unit]) -> Checked:
     return Checked(unit, units, diagnostics, checker, env, trains)
 
 
-def _run_statements(checker: Checker, unit: Unit, env: dict[str, Any], trains: dict[Train, TrainPlan]) -> None:
-    checker.globals[id(unit)] = env
-    frame = Frame(checker, unit, None, env)
-    for statement in unit.program.body:
+def _run_statements(frame: Frame, trains: dict[Train, TrainPlan]) -> None:
+    for statement in frame.unit.program.body:
         if isinstance(statement, Train):
             trains[statement] = check_train(frame, statement)
         else:
             frame.execute(statement)
 
 
-def _check_rest(checker: Checker, unit: Unit, is_main: bool) -> None:
+def _check_rest(frame: Frame, is_main: bool) -> None:
     """What no statement has run: functions, models without an instance, and forwards that only other models call."""
-    frame = Frame(checker, unit, None, checker.globals[id(unit)])
+    checker, unit = frame.checker, frame.unit
     for function in unit.functions.values():
         check_function(frame, FunctionValue(function, unit))
     for model in unit.own_models:

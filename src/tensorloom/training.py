@@ -354,10 +354,9 @@ def _check_model(frame: Frame, plan: TrainPlan) -> None:
         if data.name is not None and data.name and data.name not in DATASETS:
             known = ", ".join(DATASETS)
             frame.complain(train.data.span, UnknownDataset, known=known, name=data.name)
-        else:
-            plan.samples = frame.guarded(train.data.span, _samples, frame, plan, model, data)
-            if plan.samples is UNKNOWN:
-                plan.samples = None
+        elif not any(found.severity == "error" for found in frame.checker.diagnostics):
+            samples = frame.guarded(train.data.span, _samples, frame, plan, model, data)
+            plan.samples = samples if isinstance(samples, Samples) else None
 
 
 def _class_axis(model: ModelValue, outcome: Tensor) -> int:

@@ -145,13 +145,13 @@ class Slice(Expr):
 
 @dataclass(slots=True, eq=False)
 class Pipe(Expr):
-    """`value |> function(arguments)`; `stage` covers what is right of the arrow."""
+    """`value |> function(arguments)`; `stage_span` covers what is right of the arrow."""
 
     precedence: ClassVar[int] = PIPE
     value: Expr
     function: Expr
     arguments: list[Argument]
-    stage: Span
+    stage_span: Span
 
 
 # ---- types and parameters --------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from loom_core.codegen.emitter import Emitter, Operand
 from loom_core.codegen.errors import Unsupported
 from loom_core.ir.op import Op
 from loom_core.ops import elementwise as ew
+from loom_core.ops.bits import MultiplyHigh
 
 _BINARY: dict[type[Op], str] = {
     ew.Add: "add",
@@ -124,6 +125,14 @@ def _shift_right(emitter: Emitter, op: Op, operands: Sequence[Operand], dtype: D
     return emitter.scalar(mnemonic, *operands, narrow=NARROW[dtype.name], name="shr")
 
 
+def _multiply_high(emitter: Emitter, op: Op, operands: Sequence[Operand], dtype: DType) -> Operand:
+    """The product of types of up to 32 bits fits the 64 of a register."""
+    if dtype.bits == 64:
+        raise Unsupported(op.location, what=f"scalar {op.name}", dtype=dtype.name)
+    product = emitter.scalar("mul", *operands)
+    return emitter.scalar("shru" if dtype.kind == "uint" else "shr", product, dtype.bits, name=op.name)
+
+
 def _copy(emitter: Emitter, op: Op, operands: Sequence[Operand], dtype: DType) -> Operand:
     return operands[0]
 
@@ -138,4 +147,5 @@ _HANDLERS: dict[type[Op], Callable[[Emitter, Op, Sequence[Operand], DType], Oper
     ew.Not: _not,
     ew.ShiftRight: _shift_right,
     ew.Copy: _copy,
+    MultiplyHigh: _multiply_high,
 }

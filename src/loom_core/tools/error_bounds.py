@@ -177,6 +177,12 @@ class _Run:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
+    def window(self, op: memory.Window, operands: list[Bounded], values: Environment) -> list[Bounded]:
+        data = np.full(op.shape, op.dtype.poison, op.dtype.numpy)
+        buffer = Buffer(op.result.name or op.name, np.frombuffer(bytearray(data.tobytes()), np.uint8))
+        self.shadow_of[id(buffer)] = Shadow(buffer, np.zeros(buffer.data.size))
+        return [Bounded(Pointer(buffer, np.zeros((), np.int64)))]
+
     def load(self, op: memory.Load, operands: list[Bounded], values: Environment) -> list[Bounded]:
         pointer, dtype = values[op.pointer], op.result.type.dtype
         mask = values[op.mask] if op.mask is not None else Bounded(np.ones(op.result.type.shape, bool))
@@ -494,6 +500,7 @@ _RULES: Final[dict[type[Op], Rule]] = {
     control.If: _Run.branch,
     control.ProgramId: _Run.position,
     control.NumPrograms: _Run.position,
+    memory.Window: _Run.window,
     memory.Load: _Run.load,
     memory.Store: _Run.store,
     atomic.AtomicRmw: _Run.atomic_rmw,

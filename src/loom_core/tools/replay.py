@@ -124,7 +124,11 @@ def _from_text(suffix: str) -> Loader:
     return load
 
 
-FORMS: Final[dict[str, Loader]] = {"source": _from_source, "ttir": _from_text("ttir")}
+FORMS: Final[dict[str, Loader]] = {
+    "source": _from_source,
+    "ttir": _from_text("ttir"),
+    "ttgir": _from_text("ttgir"),
+}
 """What a recording can be replayed from: gives the kernel and the arguments that it takes."""
 
 

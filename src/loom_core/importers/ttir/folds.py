@@ -28,10 +28,18 @@ def scalar_region(importer: Importer, op: Operation, types: list[TileType], resu
             importer.define(op, name, value)
         last = importer.body(op, source, f"{op.name}.return")
         importer.create(Yield, [importer.value(last, name) for name in last.operands])
+    _drop_unused(block)
     problem = verify_region(block, types, results)
     if problem is not None:
         importer.refuse(op, problem)
     return block
+
+
+def _drop_unused(block: Block) -> None:
+    """Remove what nobody uses: functions that were asked about types leave computations behind, also of tiles."""
+    for op in reversed(block.operations):
+        if op.pure and not op.terminator and not any(value.users for value in op.results):
+            op.erase()
 
 
 def _region(importer: Importer, op: Operation, operands: list[Value]) -> tuple[int, Block]:

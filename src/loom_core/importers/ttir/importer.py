@@ -231,9 +231,7 @@ class Importer:
         if mode in ("free", "result"):
             return
         types = op.types
-        if mode in ("same", "input"):
-            if len(types) != 1:
-                self.wrong(op, "one type is needed after its colon")
+        if mode in ("same", "input") and len(types) == 1:
             types = types * len(operands)
         if len(types) != len(operands):
             self.wrong(op, f"it has {len(operands)} operands and {len(types)} types")
@@ -243,8 +241,10 @@ class Importer:
     def _check_results(self, op: Operation, mode: str, results: list[Imported]) -> None:
         if len(results) != len(op.results):
             self.wrong(op, f"it has {len(results)} results, {len(op.results)} are named")
-        types = op.types if mode in ("same", "result") else op.result_types
-        if mode in ("same", "result") and len(types) != len(results):
+        written = mode in ("same", "result")
+        # The generic form writes the types of results behind an arrow.
+        types = op.types[:1] if written and not op.result_types else op.result_types
+        if written and len(types) != len(results):
             self.wrong(op, "one type is needed after its colon")
         for value, type in zip(results, types, strict=False):
             self.check_type(op, value, type, "the result")

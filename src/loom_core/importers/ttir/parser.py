@@ -12,7 +12,7 @@ from typing import Any, Final
 from loom_core.importers.ttir.attributes import AttributeReader
 from loom_core.importers.ttir.locations import Locations
 from loom_core.importers.ttir.scanner import Scanner
-from loom_core.importers.ttir.syntax import IrBlock, IrFunction, IrType, Operation, Successor
+from loom_core.importers.ttir.syntax import IrBlock, IrFunction, IrType, Operation, Raw, Successor
 from loom_core.importers.ttir.types import TypeReader
 
 _VALUE: Final = re.compile(r"%[\w$.-]+(?:#\d+)?")
@@ -78,7 +78,9 @@ class _Parser:
         elif scanner.accept("loc"):
             self.locations[name] = (scanner.balanced()[1:-1], where)
         else:
-            self.attributes.aliases[name] = self.attributes.value()
+            value = self.attributes.aliases[name] = self.attributes.value()
+            if isinstance(value, Raw):
+                self.types.layouts[name] = value.text
 
     def _module_body(self) -> None:
         scanner = self.scanner

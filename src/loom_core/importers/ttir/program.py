@@ -22,11 +22,6 @@ REFUSED.update({
     "tt.int_to_ptr": "addresses are not numbers here",
     "tt.dot_scaled": "products with scales are not supported yet",
     "tt.map_elementwise": "it is not supported yet",
-    "ttg.": "it belongs to Triton's GPU passes",
-    "ttng.": "it belongs to Triton's passes for NVIDIA GPUs",
-    "nvgpu.": "it belongs to Triton's passes for NVIDIA GPUs",
-    "amdg.": "it belongs to Triton's passes for AMD GPUs",
-    "triton_gpu.": "it belongs to Triton's GPU passes",
 })  # fmt: skip
 
 
@@ -38,7 +33,15 @@ def _call(importer: Importer, op: Operation, operands: list[Any]) -> list[Import
 
 
 # Programs run one after another, each in order: nothing to wait for, and nothing to gain from what is promised.
-@row("gpu.barrier", "ttg.barrier", "llvm.intr.assume", operands=(0, 1), types="free", attributes=("addrSpace",))
+@row(
+    "gpu.barrier",
+    "ttg.barrier",
+    "llvm.intr.assume",
+    operands=(0, 1),
+    types="free",
+    attributes=("addrSpace",),
+    words=True,
+)
 def _nothing(importer: Importer, op: Operation, operands: list[Any]) -> None:
     return
 
@@ -93,9 +96,14 @@ _OLD_PRECISIONS: Final = {0: "tf32", 1: "tf32x3", 2: "ieee"}
 
 @row("tt.dot", operands=3, types="free", attributes=("inputPrecision", "maxNumImpreciseAcc", "allowTF32"))
 def _dot(importer: Importer, op: Operation, operands: list[Any]) -> Value:
-    a, b, acc = operands
-    for value, type in zip((a, b), op.types, strict=False):
+    for value, type in zip(operands[:2], op.types, strict=False):
         importer.check_type(op, value, type, "an operand")
+    return dot(importer, op, operands)
+
+
+def dot(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    """The product of two tiles, plus an accumulator, by the precision that the operation names."""
+    a, b, acc = operands
     if not op.result_types:
         importer.wrong(op, "the type of its result is missing")
     importer.check_type(op, acc, op.result_types[0], "the accumulator")
@@ -117,6 +125,8 @@ def accumulator(dtype: core.DType) -> core.DType:
 
 
 def _check_product(importer: Importer, op: Operation, a: Any, b: Any, acc: Any) -> None:
+    if not all(isinstance(value, Value) for value in (a, b, acc)):
+        importer.wrong(op, "it takes tiles")
     shapes = [value.type.shape for value in (a, b, acc)]
     rank = len(shapes[0])
     fits = (

@@ -19,7 +19,16 @@ _ALIAS: Final = re.compile(r"![A-Za-z_][\w$]*(?![\w.<])")
 _DIALECT: Final = re.compile(r"!?(?:tt|ttg|ttng|triton_gpu|triton_nvidia_gpu|amdg|llvm|gluon)\.[\w.]+")
 _TENSOR: Final = re.compile(r"tensor(?=<)")
 _ELIDED_MEMORY: Final = re.compile(r"<\s*\d+x")
+_LAYOUT: Final = re.compile(r"#?[\w.$]+")
+_LAYOUT_NAME: Final = re.compile(r"#\w+\.(\w+)")
+_HINT: Final = "of the layouts, Loom takes those of registers and of shared memory; import the kernel's TTIR instead"
 _INTEGER: Final = re.compile(r"-?\d+")
+
+LAYOUTS: Final = frozenset(
+    {"blocked", "slice", "dot_op", "linear", "nvidia_mma", "amd_mfma", "amd_wmma",  # of registers
+     "swizzled_shared", "padded_shared", "nvmma_shared", "shared_linear", "amd_rotating_shared", "shared_memory"}
+)  # fmt: skip
+"""Layouts that say where elements lie, and nothing else: they are read and have no further meaning here."""
 
 SCALARS: Final[dict[str, DType]] = {
     "i1": core.bool_, "i8": core.i8, "i16": core.i16, "i32": core.i32, "i64": core.i64,
@@ -30,11 +39,12 @@ UNSIGNED: Final = {core.i8: core.u8, core.i16: core.u16, core.i32: core.u32, cor
 
 
 class TypeReader:
-    """Parses types; `aliases` are the module's names for types."""
+    """Parses types; `aliases` are the module's names for types, `layouts` those for layouts, with their text."""
 
     def __init__(self, scanner: Scanner) -> None:
         self._scanner = scanner
         self.aliases: dict[str, IrType] = {}
+        self.layouts: dict[str, str] = {}
 
     def read(self) -> IrType:
         """The type that follows. MalformedTritonIr where there is none."""
@@ -97,10 +107,17 @@ class TypeReader:
         return IrType(name, element, tuple(shape), encoding)
 
     def _encoding(self) -> str:
-        """A layout: an alias, an attribute with its brackets, or a word (`mutable`)."""
+        """A layout: an alias, an attribute with its brackets, or a word (`mutable`). UnsupportedType for others."""
         scanner = self._scanner
-        word = scanner.need(re.compile(r"#?[\w.$]+"), "a layout")
-        return word + (scanner.balanced() if scanner.adjacent("<") else "")
+        position = scanner.position()
+        word = scanner.need(_LAYOUT, "a layout")
+        text = word + (scanner.balanced() if scanner.adjacent("<") else "")
+        if word.startswith("#") and "." not in word:
+            text = self.layouts.get(word) or scanner.fail(f"the layout {word} is not defined")
+        for name in _LAYOUT_NAME.findall(text):
+            if name not in LAYOUTS:
+                raise UnsupportedType(position, type=f"with the layout {name}", hint=_HINT)
+        return text
 
 
 def tile_type(type: IrType, location: Location) -> TileType:

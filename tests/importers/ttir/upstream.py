@@ -1,0 +1,49 @@
+"""Triton's own frontend: the TTIR of a recorded kernel before any pass. It needs no GPU."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+from loom_core.tools.recording import Recording, ScalarArgument
+
+
+def unoptimised_ttir(recording: Recording, folder: Path) -> str:
+    """The text that Triton makes of a recording's source, which is written to `folder` with decorators first."""
+    from triton._C.libtriton import ir
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+    from triton.compiler.compiler import make_backend
+
+    function = _jitted(recording, folder)
+    meta = json.loads((recording.folder / "meta.json").read_text(encoding="utf-8"))
+    statics = {a.name: a.value for a in recording.arguments if isinstance(a, ScalarArgument) and a.static}
+    source = ASTSource(function, {entry["name"]: entry["type"] for entry in meta["args"]}, statics, {})
+    target = GPUTarget("cuda", 90, 32)
+    backend = make_backend(target)
+    options = backend.parse_options({})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    code = backend.get_codegen_implementation(options)
+    module = source.make_ir(target, options, code, backend.get_module_map(), context)
+    return str(module)
+
+
+def _jitted(recording: Recording, folder: Path) -> Any:
+    """The kernel as a Triton function; Triton wants its source in a file."""
+    import triton
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+    tree = ast.parse(recording.source.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [ast.parse("triton.jit", mode="eval").body]
+    path = folder / "kernel_with_decorators.py"
+    path.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
+    namespace: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": libdevice, "__name__": "kernels"}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), namespace)
+    return namespace[recording.name]

@@ -120,7 +120,7 @@ def kernel(
     grid_spec: grid, specs and scratch in one object, in place of the above.
     input_output_aliases: operand number to output number: the output begins with the operand's contents.
     out_of_bounds_reads: what an input block that begins outside its array does: "raise", or "uninitialized" for poison.
-    hints: how engines are scheduled on other machines; accepted, kept in the object's manifest by name.
+    hints: parameters of other machines' compilers; accepted, without meaning here.
     """
 
     def make(function: Callable[..., Any]) -> Kernel:

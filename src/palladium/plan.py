@@ -208,7 +208,8 @@ class _Making:
             if is_output:
                 check_revisits(name, grid, found, location)
             known = movement(dimensions, shape, grid, found)
-        return replace(plain, dimensions=dimensions, index_map=spec.index_map, movement=known)
+        ahead = getattr(spec.pipeline_mode, "count", getattr(spec.pipeline_mode, "buffer_count", 2)) > 1
+        return replace(plain, dimensions=dimensions, index_map=spec.index_map, movement=known, ahead=ahead)
 
 
 Arrange = Callable[[list[Ref]], tuple[Sequence[Any], dict[str, Any]]]

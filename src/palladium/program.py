@@ -42,7 +42,8 @@ class Operand:
     """An array of a kernel: its shape, dtype, strides in elements, and how it comes in blocks.
 
     `dimensions` is None where the ref is of the whole array in place; `movement` what is known of the blocks (None
-    where prefetched operands decide it at the launch). `begins` says that an output begins with contents of its own.
+    where prefetched operands decide it at the launch). `begins` says that an output begins with contents of its own,
+    `ahead` whether the next block may be loaded while one is in use.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Operand:
     index_map: Callable[..., Any] | None = None
     movement: Movement | None = None
     begins: bool = False
+    ahead: bool = True
 
     @property
     def pointer_type(self) -> TileType:
@@ -196,7 +198,8 @@ class _Building:
         shape = tuple(size_of(dimension) for dimension in operand.dimensions)
         dropped = [axis for axis, dimension in enumerate(operand.dimensions) if isinstance(dimension, Squeezed)]
         if not is_output:
-            buffer = Buffer(operand.name, shape, operand.dtype, placed.memory, False, self.trace.builder.block)
+            home = self.trace.builder.block
+            buffer = Buffer(operand.name, shape, operand.dtype, placed.memory, False, home, operand.ahead)
         elif operand.movement is None or not operand.movement.regular:
             # Several steps of this loop may have one block, so it stays where the next one finds it.
             buffer = Buffer(operand.name, shape, operand.dtype, placed.memory)

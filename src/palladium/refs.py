@@ -59,6 +59,7 @@ class Buffer:
     """Memory of `shape` behind refs.
 
     `home` is the block in which reads of the whole buffer are made, once; None where every read is made in its place.
+    `ahead`: whether a loop may read it one iteration ahead.
     `writes` and `is_read` tell what the kernel did with it.
     """
 
@@ -68,6 +69,7 @@ class Buffer:
     storage: Storage
     writable: bool = True
     home: Block | None = None
+    ahead: bool = True
     whole: array | None = None
     is_read: bool = False
     writes: list[Write] = field(default_factory=list)
@@ -432,7 +434,9 @@ def read(view: Ref, storage: Storage | None = None) -> array:
     fill = full((), dtype.poison, dtype).value if is_bounded(at) else None
     trace = current()
     offset, numbers = descriptor(at, dtype.itemsize)
-    value = trace.builder.create(memory.DmaLoad, at.pointer, offset, fill, numbers, tile_shape=view.shape)
+    value = trace.builder.create(
+        memory.DmaLoad, at.pointer, offset, fill, numbers, tile_shape=view.shape, ahead=view.buffer.ahead
+    )
     value.name = None if storage is not None else f"{view.buffer.name}_block"
     return array(value)
 

@@ -155,7 +155,7 @@ def declare(
     key = (
         sizes,
         None if ins is None else len(specs),
-        tuple((one.block_shape, fingerprint(one.index_map), one.memory_space) for one in specs),
+        tuple((one.block_shape, fingerprint(one.index_map), one.memory_space, str(one.pipeline_mode)) for one in specs),
         tuple(outputs),
         str(out_shape),
         buffers,

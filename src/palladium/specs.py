@@ -98,7 +98,7 @@ squeezed: Final = Squeezed()
 
 @dataclass(frozen=True)
 class Buffered:
-    """How many blocks of an operand are in SRAM at once: 1 loads when needed, 2 and more load ahead."""
+    """How many blocks of an operand are in SRAM at once: 1 loads when needed, 2 and more load one block ahead."""
 
     count: int = 2
     lookahead: bool = False

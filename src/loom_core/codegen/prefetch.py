@@ -118,7 +118,7 @@ class _Legality:
         self._ahead: dict[Value, bool] = {}
 
     def allows(self, op: memory.DmaLoad) -> bool:
-        if self._reports or any(self._context.may_alias(op.base, base) for base in self._written):
+        if not op.ahead or self._reports or any(self._context.may_alias(op.base, base) for base in self._written):
             return False
         if op.base.defining_op is not None and op.base.parent_block is self._block:
             return False  # a window of this iteration alone

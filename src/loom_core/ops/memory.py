@@ -107,7 +107,10 @@ class StridedAccess(Op):
 
 
 class DmaLoad(StridedAccess):
-    """A tile read from device memory; invalid elements are `fill` (0 where absent)."""
+    """A tile read from device memory; invalid elements are `fill` (0 where absent).
+
+    `ahead`: whether a loop may load it one iteration ahead.
+    """
 
     name = "dma_load"
     base = operand()
@@ -115,6 +118,7 @@ class DmaLoad(StridedAccess):
     fill = optional_operand()
     bounds = variadic_operand()
     tile_shape = attribute()
+    ahead = attribute(True)
 
     @property
     def shape(self) -> tuple[int, ...]:

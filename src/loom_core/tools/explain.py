@@ -298,8 +298,10 @@ def _sts(words: _Words, command: Command, named: _Named) -> _Described:
 
 
 def _branch(words: _Words, command: Command, named: _Named) -> _Described:
-    condition = f" if {words.operand(named['a'])} is {'0' if command.mnemonic == 'brz' else 'not 0'}"
-    return f"jump to word {named['target']}{condition if 'a' in named else ''}", None, None
+    if "a" not in named:
+        return f"jump to word {named['target']}", None, None
+    condition = f"{words.operand(named['a'])} is {'0' if command.mnemonic == 'brz' else 'not 0'}"
+    return f"jump to word {named['target']} if {condition}", None, None
 
 
 def _while(words: _Words, command: Command, named: _Named) -> _Described:

@@ -1,0 +1,37 @@
+"""Vector addition: blocks of one dimension, the last of which may reach over the end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import loom.experimental.pallas as pl
+
+
+def add(x_ref, y_ref, out_ref):
+    """One block of x + y."""
+    out_ref[...] = x_ref[...] + y_ref[...]
+
+
+def run(x: np.ndarray, y: np.ndarray, block: int = 1024) -> np.ndarray:
+    """The sum of two float32 vectors."""
+    spec = pl.BlockSpec((block,), lambda i: (i,))
+    kernel = pl.pallas_call(
+        add,
+        out_shape=pl.ShapeDtypeStruct(x.shape, x.dtype),
+        grid=(pl.cdiv(x.size, block),),
+        in_specs=[spec, spec],
+        out_specs=spec,
+    )
+    return kernel(x, y)
+
+
+def main() -> None:
+    """Check a size that fills no block."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(100_003, dtype=np.float32) for _ in range(2))
+    assert np.array_equal(run(x, y), x + y)
+    print(f"vector add, {x.size} elements: equal to NumPy bit for bit")
+
+
+if __name__ == "__main__":
+    main()

@@ -85,8 +85,14 @@ def check_range(
             axis=axis,
             count=-(-size // dimension.size) if isinstance(dimension, Blocked) else size,
             unit="blocks" if blocked else "elements",
-            advice="index maps give block indices, not element offsets" if blocked else "check the index map",
+            advice=_advice(dimension, int(found[at, axis])),
         )
+
+
+def _advice(dimension: Dimension, index: int) -> str:
+    if isinstance(dimension, Blocked) and index > 0 and dimension.size > 1 and index % dimension.size == 0:
+        return "index maps give block indices, not element offsets"
+    return "end the grid with the array, or read poison there with out_of_bounds_reads='uninitialized'"
 
 
 def movement(dimensions: Sequence[Dimension], shape: Sequence[int], grid: Sequence[int], found: Numbers) -> Movement:

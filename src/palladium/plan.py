@@ -24,7 +24,6 @@ from palladium.signature import (
     WrongAlias,
     WrongDeclaration,
     block_dimensions,
-    innermost,
     is_buffer,
     is_output,
 )
@@ -130,7 +129,7 @@ def make_plan(declaration: Declaration, operands: Sequence[Any], given: Sequence
         tuple(outputs),
         declaration.scratch,
         _arrangement(declaration, operands, len(given)),
-        definition(innermost(declaration.function)),
+        declaration.location,
     )
     if 0 in declaration.grid:
         # Nothing runs; the kernel is traced over one point, so that what is wrong with it shows.

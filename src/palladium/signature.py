@@ -9,6 +9,7 @@ from typing import Any
 
 from loom_core.base.diagnostics import UserError
 from loom_core.base.dtype import DType
+from loom_core.base.location import Location, from_code
 from loom_core.isa.machine import MachineConfig
 from loom_core.trace.context import caller
 from palladium import promotion
@@ -58,6 +59,11 @@ class Declaration:
     machine: MachineConfig
     out_of_bounds_reads: str
     key: Hashable
+
+    @property
+    def location(self) -> Location:
+        """Where the function is defined."""
+        return from_code(getattr(innermost(self.function), "__code__", None))
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:

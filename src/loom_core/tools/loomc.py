@@ -20,6 +20,7 @@ from loom_core.base.location import UNKNOWN, Location
 from loom_core.isa.describe import disassemble
 from loom_core.objfile import LoomObject, read_object, sniff, validate
 from loom_core.objfile.errors import NotAnObject
+from loom_core.tools.compile_source import compile_command
 from loom_core.tools.console import byte_count, show_table
 from loom_core.tools.diagnostics import BadUsage, UnreadableFile
 from loom_core.tools.file_kinds import identify
@@ -354,6 +355,7 @@ def show_profile(result: Profile, shown: int) -> None:
     )
 
 
+main.add_command(compile_command)
 main.add_command(migrate_command)
 main.add_command(replay_command)
 

@@ -299,3 +299,54 @@ def test_files_of_the_package_are_read_for_what_kernels_need(tmp_path: Path) -> 
     assert softened["notes"] == [f"extension is read from {package / 'kernels' / 'extension.py'}, {AND_MORE}"]
     text = loomc("migrate-triton", path).output
     assert "\n         twice is read from" in text
+
+
+GUESSED = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scattered(x_ptr, y_ptr, map_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    place = tl.load(map_ptr + i, mask=i < n, other=0)
+    row = place - 1
+    tl.store(y_ptr + row * 2, tl.load(x_ptr + i))
+
+
+@triton.jit
+def by_mode(x_ptr, y_ptr, MODE: tl.constexpr, LEVEL: tl.constexpr):
+    x = tl.load(x_ptr)
+    if MODE == "double":
+        y = x * 2
+    elif MODE in ("half", "third"):
+        y = x / 2
+    if LEVEL == 3:
+        z = y + 1
+    tl.store(y_ptr, z)
+
+
+@triton.jit
+def described(source, target, k):
+    target.store([k, 0], source.load([k, 0]) * 2)
+"""
+
+
+def test_more_that_the_text_tells(tmp_path: Path) -> None:
+    """What feeds addresses is an integer; constants are among those that they are compared with."""
+    file = tmp_path / "kernels.py"
+    file.write_text(GUESSED)
+    report = json.loads(loomc("migrate-triton", file, "--json").output)
+    scattered, by_mode, described = report["kernels"]
+    assert scattered["status"] == by_mode["status"] == "lowered"
+    assert (scattered["assumed"]["map_ptr"], scattered["assumed"]["x_ptr"]) == ("*i64", "*fp32")
+    assert (by_mode["assumed"]["MODE"], by_mode["assumed"]["LEVEL"]) == ("double", "3")
+    assert described["status"] == "refused"
+    assert described["notes"] == [
+        "tensor descriptors, of blocks that the source does not show: source, target; "
+        'say --arg source="tensordesc<fp16[64, 32]>"'
+    ]
+    given = [f"--arg={name}=tensordesc<fp16[16, 32]>" for name in ("source", "target")]
+    done = loomc("migrate-triton", file, "--json", *given)
+    assert [kernel["status"] for kernel in json.loads(done.output)["kernels"]] == ["lowered"] * 3
+    assert done.exit_code == 0

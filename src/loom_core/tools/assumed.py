@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from loom_core.tools.diagnostics import BadArgument
 
@@ -67,7 +67,8 @@ def parse_assumptions(types: Sequence[str], constants: Sequence[str]) -> Assumpt
 def assumed_arguments(kernel: JitFunction, found: Any, given: Assumptions) -> dict[str, Any]:
     """A type or constant for each parameter."""
     configured = _first_configuration(found)
-    pointers = pointer_parameters(kernel)
+    pointers, indices = pointer_parameters(kernel), index_parameters(kernel)
+    compared = compared_constants(kernel)
     arguments: dict[str, Any] = {}
     for parameter in kernel.parameters:
         stated = given.of(kernel.traced.name, parameter.name)
@@ -78,9 +79,10 @@ def assumed_arguments(kernel: JitFunction, found: Any, given: Assumptions) -> di
         elif not parameter.required:
             arguments[parameter.name] = parameter.default
         elif parameter.static:
-            arguments[parameter.name] = _assumed_constant(parameter)
+            literals = compared.get(parameter.name)
+            arguments[parameter.name] = literals[0] if literals else _assumed_constant(parameter)
         else:
-            pointer = "*i64" if _INDEX.search(parameter.name) else "*fp32"
+            pointer = "*i64" if parameter.name in indices or _INDEX.search(parameter.name) else "*fp32"
             arguments[parameter.name] = pointer if parameter.name in pointers else "i32"
     return arguments
 
@@ -160,6 +162,80 @@ def _pointer_arguments(call: ast.Call, kernel: JitFunction, callers: frozenset[J
         yield from (keyword.value for keyword in call.keywords if keyword.arg in pointers)
 
 
+def index_parameters(kernel: JitFunction) -> set[str]:
+    """The pointer parameters from which indices are loaded: what is loaded through them is part of an address.
+
+    `k = load(ids + i); load(x + k * stride)` makes `ids` one.
+    """
+    function = kernel.traced.source.tree
+    assigned: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    assigned.setdefault(target.id, []).append(node.value)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            assigned.setdefault(node.target.id, []).append(node.value)
+    pointers = pointer_parameters(kernel)
+    found: set[str] = set()
+    seen: set[str] = set()
+    pending = [argument for node in ast.walk(function) if _is_access(node) for argument in node.args[:1]]
+    while pending:
+        loads, names = _terms(pending.pop())
+        for load in loads:
+            found |= {name for argument in load.args[:1] for name in _terms(argument)[1] if name in pointers}
+        for name in names - seen:
+            seen.add(name)
+            pending += assigned.get(name, [])
+    return found
+
+
+def _is_access(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and (isinstance(node.func, ast.Attribute) and node.func.attr in _MEMORY)
+
+
+def _terms(node: ast.AST) -> tuple[list[ast.Call], set[str]]:
+    """The loads, and the names outside of them, that an expression is made of."""
+    if _is_access(node):
+        return [node], set()
+    if isinstance(node, ast.Name):
+        return [], {node.id}
+    loads: list[ast.Call] = []
+    names: set[str] = set()
+    for child in ast.iter_child_nodes(node):
+        inner_loads, inner_names = _terms(child)
+        loads += inner_loads
+        names |= inner_names
+    return loads, names
+
+
+def descriptor_parameters(kernel: JitFunction) -> list[str]:
+    """The parameters that are used as tensor descriptors: `x.load([i, j])`."""
+    used = {
+        node.func.value.id
+        for node in ast.walk(kernel.traced.source.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+        and node.func.attr in ("load", "store", "gather", "scatter")
+    }  # fmt: skip
+    return [parameter.name for parameter in kernel.parameters if parameter.name in used]
+
+
+def compared_constants(kernel: JitFunction) -> dict[str, list[Any]]:
+    """For each name the texts and integers that it is compared with, in order."""
+    found: dict[str, list[Any]] = {}
+    for node in ast.walk(kernel.traced.source.tree):
+        if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Name) or len(node.ops) != 1:
+            continue
+        if not isinstance(node.ops[0], (ast.Eq, ast.In)):
+            continue
+        (side,) = node.comparators
+        items = side.elts if isinstance(side, (ast.Tuple, ast.List)) else [side]
+        for item in items:
+            if isinstance(item, ast.Constant) and type(item.value) in (int, str):
+                found.setdefault(node.left.id, []).append(item.value)
+    return found
+
+
 def innermost(found: Any) -> JitFunction | None:
     """The kernel inside autotuners and heuristics; None for what is no kernel."""
     from ltl.jit import JitFunction
@@ -190,7 +266,9 @@ def variations(arguments: Mapping[str, Any], parameters: Sequence[Parameter]) ->
 
 def _alternatives(parameter: Parameter, value: Any) -> list[Any]:
     if not parameter.static:
-        return [text for text in ("*fp32", "*i64", "*i32", "i32", "fp32") if text != value]
+        pointers, numbers = ("*fp32", "*i64", "*i32"), ("i32", "fp32")
+        kinds = pointers if _POINTER.search(parameter.name) else (*pointers, *numbers)
+        return [text for text in kinds if text != value]
     if isinstance(value, bool):
         return [not value]
     return [other for other in (16, 64, True, False, None) if other != value] if isinstance(value, int) else []

@@ -22,6 +22,7 @@ from loom_core.tools.assumed import (
     MAX_ATTEMPTS,
     Assumptions,
     assumed_arguments,
+    descriptor_parameters,
     innermost,
     parse_assumptions,
     variations,
@@ -147,6 +148,11 @@ class _Candidate:
     def _notes(self) -> Iterator[str]:
         for text, reason in self.loaded.left_out.get(self.kernel.traced.name, ()):
             yield f"without {text}: {reason}"
+        given = {name: self.given.of(self.kernel.traced.name, name) for name in descriptor_parameters(self.kernel)}
+        unknown = [name for name, value in given.items() if value is None]
+        if unknown:
+            example = f'--arg {unknown[0]}="tensordesc<fp16[64, 32]>"'
+            yield f"tensor descriptors, of blocks that the source does not show: {', '.join(unknown)}; say {example}"
         for name in sorted(self.kernel.traced.rewritten.free_names):
             if name in self.loaded.elsewhere:
                 yield f"{name} is read from {self.loaded.elsewhere[name]}, which is to be migrated too"

@@ -4,9 +4,11 @@
     properties   every opcode: special values in pairs, strides, lengths, results over operands        about 5 min
     hashes       all 2**32 float32 operands of 64 opcodes against `hashes.json`; resumes                about 8 min
     references   2**24 stratified operands of the f32 functions, with their errors                     about 25 min
+    hostile      1,000,000 random commands of any operands and lengths, on memory between closed pages about 10 min
     targets      every opcode and product in processes without FMA, and with AVX2 and FMA              about 10 min
 
-Times are for two cores. `--only TEXT` takes the opcodes whose mnemonic contains the text; `--write` publishes hashes.
+Times are for two cores. `--only TEXT` takes the opcodes whose mnemonic contains the text; `--write` keeps hashes and
+scores, for docs/scores.md.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from exhaustive import formats, hashes, properties, references, targets
+from exhaustive import formats, hashes, hostile, properties, references, scores, targets
 from loom_core.isa.sce import ALL_SCE_OPS, SceOp
 
 Say = Callable[[str], None]
@@ -49,6 +51,19 @@ def _check_references(only: str, options: argparse.Namespace, say: Say) -> Itera
         error = "" if found.ulp is None else f"{found.ulp:7.3f} ulp, subnormal {found.subnormal_ulp:5.3f}"
         say(f"{op.mnemonic:24} {found.operands:9} operands {time.monotonic() - start:7.1f} s  {error}")
         yield from found.faults(op)
+        if options.write:
+            scores.record("references", op.mnemonic, found.score())
+
+
+def _check_hostile(only: str, options: argparse.Namespace, say: Say) -> Iterator[str]:
+    try:
+        found = hostile.endings(hostile.SEED, hostile.COMMANDS)
+    except RuntimeError as error:
+        yield str(error)
+        return
+    say(", ".join(f"{ending} {number}" for ending, number in found.items()))
+    if options.write:
+        scores.record("hostile", str(hostile.SEED), found)
 
 
 def _check_targets(only: str, options: argparse.Namespace, say: Say) -> Iterator[str]:
@@ -65,6 +80,7 @@ CHECKS: Final[dict[str, Callable[[str, argparse.Namespace, Say], Iterator[str]]]
     "properties": _check_properties,
     "hashes": _check_hashes,
     "references": _check_references,
+    "hostile": _check_hostile,
     "targets": _check_targets,
 }
 
@@ -86,7 +102,7 @@ def main() -> int:
     )
     parser.add_argument("checks", nargs="*", metavar="check", help=f"{', '.join(CHECKS)}; all where none is given")
     parser.add_argument("--only", default="", metavar="TEXT", help="opcodes whose mnemonic contains this")
-    parser.add_argument("--write", action="store_true", help="replace the published hashes by what is found")
+    parser.add_argument("--write", action="store_true", help="replace the published hashes and scores by what is found")
     parser.add_argument("--threads", type=int, default=2, help="threads of the hash pass [default: 2]")
     parser.add_argument("--operands", type=int, default=1 << 24, help="operands of `references` [default: 2**24]")
     options = parser.parse_args()

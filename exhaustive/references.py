@@ -37,6 +37,11 @@ class Measured:
     ulp: float | None = None
     subnormal_ulp: float | None = None
 
+    def score(self) -> dict[str, int | float | None]:
+        """What is kept of a full run; errors to three digits."""
+        ulp, subnormal = (None if x is None else round(x, 3) for x in (self.ulp, self.subnormal_ulp))
+        return {"operands": self.operands, "different": self.different, "ulp": ulp, "subnormal_ulp": subnormal}
+
     def faults(self, op: SceOp) -> Iterator[str]:
         """Differing bits, and errors beyond the claim of `loom_core.reference.accuracy`."""
         if self.different:

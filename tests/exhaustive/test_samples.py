@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from exhaustive import formats, hashes, references, targets
+from exhaustive import formats, hashes, hostile, references, scores, targets
 from loom_core.isa.sce import SCE_OPS, SceOp
 from loom_sim import mxu_kernel
 
@@ -35,6 +35,13 @@ def test_hashes_are_published_for_every_function() -> None:
     for entry in known.values():
         assert len(entry["parts"]) == hashes.PARTS * hashes.PART_DIGITS
         assert len(entry["all"]) == 64
+
+
+def test_scores_are_kept_for_every_function() -> None:
+    known = scores.recorded()
+    assert sorted(known["references"]) == sorted(op.mnemonic for op in references.measured_ops())
+    assert all(score["different"] == 0 and score["operands"] >= 1 << 24 for score in known["references"].values())
+    assert sum(sum(endings.values()) for endings in known["hostile"].values()) >= hostile.COMMANDS
 
 
 @pytest.mark.parametrize("op", _one_in(5, hashes.hashed_ops()), ids=lambda op: op.mnemonic)

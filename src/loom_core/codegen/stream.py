@@ -80,7 +80,7 @@ def mnemonic_of(op: Op) -> str:
         if name == "ne.bool":
             name = "xor.bool"
     elif isinstance(op, ew.Cast):
-        clamps = op.saturate and op.dtype.is_float and op.dtype.bits == 8
+        clamps = op.saturate and op.dtype.is_float and op.dtype.bits == 8 and dtype != "bool"
         name, what = f"{'cast_sat' if clamps else 'cast'}.{dtype}.{op.dtype.name}", f"`{op.name}` to {op.dtype.name}"
     elif isinstance(op, ew.Select):
         dtype = op.on_true.type.dtype.name

@@ -57,7 +57,8 @@ def round_float(values: Array, target: DType, *, toward_zero: bool = False, satu
             limit = exact.dtype.type(LARGEST[target])
             exact = np.where(np.isnan(exact), exact, np.clip(exact, -limit, limit))
         rounded = exact.astype(target.numpy)
-    return np.where(np.isnan(values), canonical_nan(target), rounded)
+    # Not only NaNs of the operands: f8e4m3 has no other way to say that a value is too large.
+    return np.where(np.isnan(rounded.astype(np.float32)), canonical_nan(target), rounded)
 
 
 def canonical_nan(target: DType) -> Any:
@@ -94,13 +95,13 @@ def _toward_zero(values: Array, target: DType) -> Array:
     unsigned = np.dtype(f"u{target.itemsize}")
     below = (near.view(unsigned) - unsigned.type(1)).view(target.numpy)
     result = np.where(np.abs(wide) > np.abs(exact), below, near)
-    return np.where(np.isinf(exact), near, result)
+    return np.where(np.isinf(exact), round_float(values, target, saturate=False), result)
 
 
-def integer_to_float(values: Array, target: DType) -> Array:
-    """Integers or bools as `target`, rounded once to nearest even."""
+def integer_to_float(values: Array, target: DType, saturate: bool = True) -> Array:
+    """Integers or bools as `target`, rounded once to nearest even; `saturate` as for `round_float`."""
     if values.dtype.kind == "b" or values.dtype.itemsize < 8:
-        return round_float(values.astype(np.float64), target, saturate=True)
+        return round_float(values.astype(np.float64), target, saturate=saturate)
     if target is core.f64 or target is core.f32:
         return np.asarray(values.astype(target.numpy))
     # Round to odd at 53 bits: low bits that float64 cannot hold only say whether something is there.
@@ -109,7 +110,7 @@ def integer_to_float(values: Array, target: DType) -> Array:
     large = magnitude >> np.uint64(_EXACT_INTEGER_BITS) != 0
     sticky = np.where(magnitude & low != 0, low + np.uint64(1), np.uint64(0))
     kept = np.where(large, (magnitude & ~low) | sticky, magnitude).astype(np.float64)
-    return round_float(np.where(values < 0, -kept, kept), target)
+    return round_float(np.where(values < 0, -kept, kept), target, saturate=saturate)
 
 
 def float_to_integer(values: Array, target: DType) -> Array:
@@ -130,7 +131,7 @@ def convert(values: Array, target: DType, *, toward_zero: bool = False, saturate
             return canonical(wide.astype(target.numpy))
         return round_float(wide, target, toward_zero=toward_zero, saturate=saturate)
     if target.is_float:
-        return integer_to_float(_integers(values), target)
+        return integer_to_float(_integers(values), target, saturate)
     if source.is_float:
         return float_to_integer(values, target)
     return _integers(values).astype(target.numpy)

@@ -213,7 +213,7 @@ class Ldexp(Elementwise):
             if fraction.dtype == np.float64:
                 return np.asarray(REFERENCE_F64["ldexp"](fraction, exponent))
             scaled = np.ldexp(widen(fraction).astype(np.float64), np.clip(exponent, -600, 600))
-        return round_float(scaled, dtype_of(fraction))
+        return round_float(scaled, dtype_of(fraction), saturate=False)
 
     def verify(self) -> str | None:
         if self.exponent.type != self.fraction.type.with_element(i32):

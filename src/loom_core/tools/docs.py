@@ -22,6 +22,7 @@ from loom_core.tools.language import language_markdown
 from loom_core.tools.ops_page import ops_markdown
 from loom_core.tools.performance import is_current as is_current_performance
 from loom_core.tools.performance import performance_markdown
+from loom_core.tools.scores_page import scores_markdown
 from loom_core.tools.tools_page import tools_markdown
 
 SOURCES: Final = Path(__file__).resolve().parents[2]
@@ -88,6 +89,7 @@ DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "formats.md": formats_markdown,
     "isa.md": isa_markdown,
     "ops.md": ops_markdown,
+    "scores.md": scores_markdown,
     "interchange.md": interchange_markdown,
     "knobs.md": knobs_markdown,
     "diagnostics.md": diagnostics_markdown,

@@ -53,7 +53,8 @@ What the engines compute, on which element types. [numerics.md](numerics.md) def
 ## Elementwise functions
 
 A number is the largest error in units in the last place of the result's type (0.5: correctly rounded); "exact": there
-is none. [numerics.md](numerics.md#6-error-bounds) has what holds for subnormal results and next to zeros.
+is none. [numerics.md](numerics.md#6-error-bounds) has what holds for subnormal results and next to zeros,
+[scores.md](scores.md) what was measured.
 """
 
 

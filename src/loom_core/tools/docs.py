@@ -20,6 +20,7 @@ from loom_core.tools.architecture import architecture_markdown
 from loom_core.tools.diagnostics import NotInTheSourceTree
 from loom_core.tools.language import language_markdown
 from loom_core.tools.ops_page import ops_markdown
+from loom_core.tools.palladium_page import palladium_markdown
 from loom_core.tools.performance import is_current as is_current_performance
 from loom_core.tools.performance import performance_markdown
 from loom_core.tools.scores_page import scores_markdown
@@ -84,6 +85,7 @@ def modules_that_declare_codes() -> Iterator[str]:
 DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "architecture.md": architecture_markdown,
     "language.md": language_markdown,
+    "palladium.md": palladium_markdown,
     "tools.md": tools_markdown,
     "performance.md": performance_markdown,
     "formats.md": formats_markdown,

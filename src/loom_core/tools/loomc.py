@@ -26,6 +26,7 @@ from loom_core.tools.diagnostics import BadUsage, UnreadableFile
 from loom_core.tools.file_kinds import identify
 from loom_core.tools.import_ttir import import_ttir_command
 from loom_core.tools.migrate import migrate_command
+from loom_core.tools.migrate_pallas import migrate_pallas_command
 from loom_core.tools.replay import replay_command
 
 if TYPE_CHECKING:
@@ -359,6 +360,7 @@ def show_profile(result: Profile, shown: int) -> None:
 main.add_command(compile_command)
 main.add_command(import_ttir_command)
 main.add_command(migrate_command)
+main.add_command(migrate_pallas_command)
 main.add_command(replay_command)
 
 if __name__ == "__main__":

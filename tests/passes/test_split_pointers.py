@@ -105,6 +105,18 @@ def selected(out, x, y, n, N: ltl.constexpr):
 
 
 @kernel
+def selected_arrays(out, x, y, n, N: ltl.constexpr):
+    """Elements of one tile point into different arrays."""
+    i = ltl.arange(0, N)
+    p = ltl.where(i < n, x + i, y + (N - i))
+    q = ltl.where(i % 2 == 0, p + 1, out + 4 * N + i)
+    ltl.store(out + i, ltl.load(p, mask=i != 1, other=9))
+    ltl.store(ltl.where(i < 4, q, out + 5 * N + i), i + 50)
+    ltl.store(out + 2 * N + i, ltl.atomic_add(q, i, mask=i > 2))
+    ltl.store(out + 3 * N + i[:, None] + i[None, :] * 0, ltl.load(ltl.broadcast_to(p[:, None], (N, N))))
+
+
+@kernel
 def reshaped(out, x, y, n, N: ltl.constexpr):
     i = ltl.arange(0, N)
     p = ltl.reshape(x + i[:, None] * 3 + i[None, :], (N * N,))

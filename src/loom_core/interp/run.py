@@ -9,7 +9,7 @@ import numpy as np
 
 from loom_core.base.diagnostics import InternalError, UserError
 from loom_core.interp import effects
-from loom_core.interp.memory import Array, Buffer, Pointer, read, write
+from loom_core.interp.memory import Array, Buffer, Pointer, choose, read, write
 from loom_core.ir.block import Block, Function
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
@@ -25,12 +25,6 @@ class EndlessLoop(UserError):
     code = "LOOM-R211"
     template = "this while loop has run {limit} times"
     hint = "programs run one after another, so waiting for another one never ends"
-
-
-class MixedPointers(UserError):
-    code = "LOOM-R213"
-    template = "this select chooses between pointers into {first} and {second}"
-    hint = "load from both and select the values"
 
 
 def interpret(function: Function, arguments: Sequence[Buffer | int | float | bool], grid: tuple[int, int, int]) -> None:
@@ -170,12 +164,8 @@ def _on_pointer(op: Op, operands: list[Any]) -> Pointer:
     if isinstance(op, memory.AddPointer):
         return pointer.moved(pointer.offsets + operands[1].astype(np.int64) * op.pointer.type.pointee.itemsize)
     if isinstance(op, elementwise.Select):
-        first: Pointer = operands[1]
-        second: Pointer = operands[2]
-        if first.buffer is not second.buffer:
-            raise MixedPointers(op.location, first=first.buffer.name, second=second.buffer.name)
-        return first.moved(np.where(operands[0], first.offsets, second.offsets))
-    return pointer.moved(op.ref(pointer.offsets))  # type: ignore[misc]
+        return choose(*operands)
+    return pointer.rearranged(op.ref)  # type: ignore[arg-type]
 
 
 _RULES: dict[type[Op], Callable[[_Walk, Any, Environment], list[Any]]] = {

@@ -10,7 +10,7 @@ no error of their own.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from loom_core.base.dtype import from_numpy
-from loom_core.interp.memory import Buffer, Pointer, read, write
+from loom_core.interp.memory import Buffer, Pointer, choose, read, write
 from loom_core.ir.block import Block, Function
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
@@ -198,16 +198,15 @@ class _Run:
     def _neighbours(self, op: memory.Load, pointer: Bounded, mask: Array, value: Array) -> Array:
         """How far what stands at the addresses within the pointers' error is from `value`."""
         assert pointer.error is not None
-        dtype, buffer = op.result.type.dtype, pointer.value.buffer
-        doubtful = mask & (pointer.error > 0)
+        dtype, known = op.result.type.dtype, np.isfinite(pointer.error)
         worst = np.zeros(value.shape)
         for sign in (-1, 1):
-            step = np.where(np.isfinite(pointer.error), sign * pointer.error, 0).astype(np.int64)
-            offsets = pointer.value.offsets + step
-            start = offsets + buffer.origin
-            inside = doubtful & (start >= 0) & (start + dtype.itemsize <= buffer.data.size) & np.isfinite(pointer.error)
-            other = read(Pointer(buffer, offsets), inside, value, dtype, op.location)
-            worst = np.maximum(worst, _distance(other, value) + np.where(doubtful & ~inside, np.inf, 0))
+            offsets = pointer.value.offsets + np.where(known, sign * pointer.error, 0).astype(np.int64)
+            for buffer, doubtful in pointer.value.parts(mask & (pointer.error > 0)):
+                start = offsets + buffer.origin
+                inside = doubtful & (start >= 0) & (start + dtype.itemsize <= buffer.data.size) & known
+                other = read(Pointer(buffer, offsets), inside, value, dtype, op.location)
+                worst = np.maximum(worst, _distance(other, value) + np.where(doubtful & ~inside, np.inf, 0))
         return worst
 
     def store(self, op: memory.Store, operands: list[Bounded], values: Environment) -> list[Bounded]:
@@ -228,8 +227,8 @@ class _Run:
         # Programs add in another order on a device, so that what counts are the magnitudes that were added.
         largest = np.abs(_wide(old)) + np.abs(_wide(value.value))
         grown = _error(value) + (ULPS * unit(largest, dtype) if dtype.is_float else 0.0)
-        places = self._places(pointer.value, mask)
-        np.add.at(self.shadow_of[id(pointer.value.buffer)].errors, places, np.broadcast_to(grown, mask.shape)[mask])
+        for errors, places, there in self._shadows(pointer.value, mask):
+            np.add.at(errors, places, np.broadcast_to(grown, mask.shape)[there])
         return [Bounded(old)]
 
     def atomic_cas(self, op: atomic.AtomicCas, operands: list[Bounded], values: Environment) -> list[Bounded]:
@@ -237,17 +236,20 @@ class _Run:
 
         return [Bounded(old) for old in atomic_cas(op, {key: bounded.value for key, bounded in values.items()})]
 
-    def _places(self, pointer: Pointer, mask: Array) -> Array:
-        return pointer.offsets[mask].astype(np.int64) + pointer.buffer.origin
+    def _shadows(self, pointer: Pointer, mask: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """For each buffer that elements point into its errors, the places in them, and which elements those are."""
+        for buffer, there in pointer.parts(mask):
+            yield self.shadow_of[id(buffer)].errors, pointer.offsets[there].astype(np.int64) + buffer.origin, there
 
     def _stored_errors(self, pointer: Pointer, mask: Array) -> Array:
-        errors = np.zeros(pointer.offsets.shape)
-        errors[mask] = self.shadow_of[id(pointer.buffer)].errors[self._places(pointer, mask)]
-        return errors
+        found = np.zeros(pointer.offsets.shape)
+        for errors, places, there in self._shadows(pointer, mask):
+            found[there] = errors[places]
+        return found
 
     def _note_errors(self, pointer: Pointer, mask: Array, error: Array) -> None:
-        shadow = self.shadow_of[id(pointer.buffer)]
-        shadow.errors[self._places(pointer, mask)] = np.broadcast_to(error, mask.shape)[mask]
+        for errors, places, there in self._shadows(pointer, mask):
+            errors[places] = np.broadcast_to(error, mask.shape)[there]
 
     # -- folds ---------------------------------------------------------------------------------------------------------
 
@@ -469,11 +471,10 @@ def _on_pointer(op: Op, operands: list[Bounded]) -> Bounded:
         doubt = _unless_zero(_error(pointer) + _error(offset) * op.pointer.type.pointee.itemsize)
         return Bounded(pointer.value.moved(moved), None if doubt is None else np.broadcast_to(doubt, moved.shape))
     if isinstance(op, elementwise.Select):
-        condition, first, second = (operand.value for operand in operands)
-        return Bounded(first.moved(np.where(condition, first.offsets, second.offsets)), operands[0].error)
+        return Bounded(choose(*(operand.value for operand in operands)), operands[0].error)
     pointer = operands[0]
     error = None if pointer.error is None else op.ref(pointer.error)  # type: ignore[misc]
-    return Bounded(pointer.value.moved(op.ref(pointer.value.offsets)), error)  # type: ignore[misc]
+    return Bounded(pointer.value.rearranged(op.ref), error)
 
 
 def _moved(op: Op, operands: list[Bounded]) -> Bounded:

@@ -11,9 +11,18 @@ from loom_core.interchange.model import Module
 MAX_RELATED: Final = 8
 
 
+def first_location(module: Module, location_id: int) -> FileLocation | None:
+    """The first place in a file that a location leads to."""
+    return next(iter(_file_locations(module, location_id)), None)
+
+
 def source_ranges(module: Module, location_id: int) -> list[SourceRange]:
     """The files that a location leads to, in order."""
-    found: list[SourceRange] = []
+    return [_range(module, location) for location in _file_locations(module, location_id)]
+
+
+def _file_locations(module: Module, location_id: int) -> list[FileLocation]:
+    found: list[FileLocation] = []
     stack = [location_id]
     seen: set[int] = set()
     while stack and len(found) <= MAX_RELATED:
@@ -23,7 +32,7 @@ def source_ranges(module: Module, location_id: int) -> list[SourceRange]:
         seen.add(at)
         location = module.locations.get(at)
         if isinstance(location, FileLocation):
-            found.append(_range(module, location))
+            found.append(location)
         elif isinstance(location, FusedLocation):
             stack += reversed(location.children)
         elif isinstance(location, TaggedLocation):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from loom_core import __version__
 
 if TYPE_CHECKING:
+    from loom.execution import run
     from loom_core.base.diagnostics import LoomError
     from loom_core.base.knobs import knobs
     from loom_core.interchange.builders import (
@@ -38,7 +39,7 @@ __all__ = [
     "DiagnosticParam", "DiagnosticRelatedLocation", "DiagnosticSeverity", "DialectBuilder", "LoomBuilder",
     "LoomDiagnosticError", "LoomError", "LoomObject", "MachineConfig", "ModuleVerifier", "OpCallable",
     "SourceProvenance", "SourceRange", "VerifierRegistry", "__version__", "check", "default_ops", "default_types",
-    "knobs", "module_builder", "read_object", "verify_module", "write_object",
+    "knobs", "module_builder", "read_object", "run", "verify_module", "write_object",
 ]  # fmt: skip
 
 _HOMES = {
@@ -50,6 +51,7 @@ _HOMES = {
     "check": "loom_core.launch",
     "knobs": "loom_core.base.knobs",
     "read_object": "loom_core.objfile",
+    "run": "loom.execution",
     "write_object": "loom_core.objfile",
     **dict.fromkeys(
         ("DialectBuilder", "LoomBuilder", "OpCallable", "default_ops", "default_types", "module_builder"),

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import loom
 from loom.diagnostics import LoomDiagnosticError
 from loom.format.bytecode import read_module, write_module
 from loom.format.text import Parser
@@ -50,6 +52,20 @@ def test_the_copy_kernel(tmp_path: Path) -> None:
     assert print_loom_module(read_module((tmp_path / "copy_64_bytes.loombc").read_bytes(), verify=True)) == text
     result = CliRunner().invoke(loom_format, ["--check", str(EXAMPLE / "copy_64_bytes.loom")])
     assert (result.exit_code, result.output) == (0, "")
+
+
+def test_the_copy_kernel_copies() -> None:
+    source = np.random.default_rng(0).integers(0, 256, 64).astype(np.uint8)
+    target = np.zeros(64, np.uint8)
+    loom.run(parse(text_of("copy_64_bytes.loom")), source, target)
+    assert np.array_equal(target, source)
+
+
+def test_byteline_runs() -> None:
+    module = example("byteline").import_byteline(text_of("invert.byteline"), "invert.byteline").module
+    source, target = np.arange(64, dtype=np.uint8), np.zeros(64, np.uint8)
+    loom.run(module, source=source, target=target)
+    assert np.array_equal(target, 255 - source)
 
 
 def test_byteline_prints_with_its_locations() -> None:

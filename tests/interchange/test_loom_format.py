@@ -146,7 +146,7 @@ def test_first_bytes_tell_what_a_file_is(tmp_path: Path, copy: Path) -> None:
         result = CliRunner().invoke(loomc, ["disasm", str(module)])
         assert result.exit_code == 2
         assert f"this is not a .loom object but {words}" in result.stderr
-        assert "loom-format reads, checks and converts modules" in result.stderr
+        assert "loom-format reads, checks and converts modules; loomc run runs them" in result.stderr
     other = tmp_path / "other"
     other.write_bytes(b"\x93NUMPY\x01\x00")
     assert "error [PARSE/019]: this is no UTF-8 text but a NumPy array" in run(other).stderr

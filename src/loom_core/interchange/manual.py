@@ -17,6 +17,14 @@ Programs outside Loom build modules with `loom.importers` and `loom.builders`, k
 (`loom.format`), and check them with `loom.verify` or `loom-format`. An example is in
 [examples/integration/python-importer](examples/integration/python-importer/README.md).
 
+`loom.run(module, ...)` and `loomc run FILE` run a kernel over the grid that it configures. One program is one
+workgroup: what all its workitems agree on is a scalar, the rest tiles with an element for each workitem. Control flow
+that workitems take alike stays; where they part, both ways run under masks. Each operation ends for all workitems
+before the next begins, so barriers add nothing. Reductions and scans of floats have the order of
+[numerics.md](numerics.md). Kernels of scalars, views and structured control flow run, workgroup memory, atomics,
+subgroup and workgroup operations included; blocks and branches, vectors of a workitem, calls, private memory and
+asynchronous copies are refused (LOOM-F501).
+
 In the forms below `%x` is an operand (`%x*` any number), `T(x)` its type, `$x` an attribute, `{attrs}` all further
 attributes, `#x` an index list of constants and values, `^x` a block, `R(x)` a region, and what stands in `[[ ]]` may
 be left out. The builder method of an operation takes these names as keywords, in this order.

@@ -55,6 +55,12 @@ class UnwritableFile(BadUsage):
     template = "the file cannot be written: {reason}"
 
 
+class UnusableModule(UserError):
+    code = "LOOM-K110"
+    template = "the module is not sound: {count} faults, shown above"
+    hint = "loom-format shows them too"
+
+
 class BadRecording(BadUsage):
     code = "LOOM-K111"
     template = "this is no recorded launch: {reason}"

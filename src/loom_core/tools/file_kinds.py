@@ -56,6 +56,11 @@ def identify(data: bytes) -> str:
     return "a text file"
 
 
+def is_module(data: bytes) -> bool:
+    """Whether these are a module, of text or bytecode."""
+    return identify(data).startswith("a Loom module")
+
+
 def _is_safetensors(data: bytes) -> bool:
     header_bytes = int.from_bytes(data[:8], "little")
     if not 2 <= header_bytes <= len(data) - 8 or data[8:9] != b"{":

@@ -22,8 +22,8 @@ from loom_core.objfile import LoomObject, read_object, sniff, validate
 from loom_core.objfile.errors import NotAnObject
 from loom_core.tools.compile_source import compile_command
 from loom_core.tools.console import byte_count, show_table
-from loom_core.tools.diagnostics import BadUsage, UnreadableFile
-from loom_core.tools.file_kinds import identify
+from loom_core.tools.diagnostics import BadGrid, BadUsage, UnreadableFile
+from loom_core.tools.file_kinds import identify, is_module
 from loom_core.tools.import_ttir import import_ttir_command
 from loom_core.tools.migrate import migrate_command
 from loom_core.tools.migrate_pallas import migrate_pallas_command
@@ -71,21 +71,29 @@ def shown_name(path: Path) -> str:
     return "<stdin>" if path == STANDARD_INPUT else str(path)
 
 
+def file_bytes(path: Path) -> bytes:
+    """The bytes of a file, or of standard input. UnreadableFile."""
+    try:
+        return sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
+    except OSError as error:
+        raise UnreadableFile(Location(shown_name(path)), reason=error.strerror or str(error)) from error
+
+
 def read_bytes(path: Path) -> bytes:
     """The bytes of an object file, or of standard input. UnreadableFile; NotAnObject, which says what it is instead."""
-    where = Location(shown_name(path))
-    try:
-        data = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
-    except OSError as error:
-        raise UnreadableFile(where, reason=error.strerror or str(error)) from error
+    return checked_object(file_bytes(path), path)
+
+
+def checked_object(data: bytes, path: Path) -> bytes:
+    """The bytes of an object. NotAnObject, which says what they are instead."""
     if sniff(data) != "object":
-        raise NotAnObject(where, what=identify(data), hint=_advice(data))
+        raise NotAnObject(Location(shown_name(path)), what=identify(data), hint=_advice(data))
     return data
 
 
 def _advice(data: bytes) -> str:
-    if identify(data).startswith("a Loom module"):
-        return "loom-format reads, checks and converts modules"
+    if is_module(data):
+        return "loom-format reads, checks and converts modules; loomc run runs them"
     return "objects are the .loom files that the compiler writes"
 
 
@@ -274,13 +282,28 @@ def _launch(found: LoomObject, inputs: Path | None, typed: Sequence[str], grid: 
 @_launch_options
 @click.option("--outputs", type=click.Path(path_type=Path), help="Write the buffers that were written as an .npz file.")
 @click.option("--check", is_flag=True, help="Look at every access, and leave with 1 where something is wrong.")
+@click.option("--kernel", help="The kernel of a module to run, where it has several.")
+@click.option("--config", multiple=True, metavar="NAME=NUMBER", help="A configuration argument of a module's kernel.")
 def run(
-    file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, outputs: Path | None, check: bool
-) -> None:
-    """Run an object on the simulator."""
-    from loom_core.tools.arguments import write_arrays
+    file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, outputs: Path | None, check: bool,
+    kernel: str | None, config: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Run an object, or a kernel of a module (text or bytecode) over the grid that it configures."""
+    data = file_bytes(file)
+    if is_module(data):
+        from loom_core.base.knobs import knobs
+        from loom_core.tools.arguments import read_arrays
+        from loom_core.tools.module_run import run_module
 
-    found = load_object(file)
+        if grid is not None:
+            raise BadGrid(
+                text=grid, reason="a module's kernel configures its own grid", hint="say --config NAME=NUMBER"
+            )
+        with knobs.override(check=check or knobs.check):
+            arrays = read_arrays(inputs) if inputs else {}
+            show_written(run_module(data, shown_name(file), arrays, typed, kernel, config), outputs)
+        return
+    found = parse_object(checked_object(data, file), file)
     launch = _launch(found, inputs, typed, grid)
     from loom_sim import load  # only now: it brings the JIT compiler
 
@@ -288,16 +311,22 @@ def run(
     findings = program.check(launch.bindings, launch.registers) if check else []
     if not check:
         program.run(launch.bindings, launch.registers)
-    written = {a.name: launch.buffers[a.name] for a in found.abi.buffers if a.written}
-    if outputs:
-        write_arrays(outputs, written)
-        click.echo(f"wrote {', '.join(written) or 'no arrays'} to {outputs}")
-    else:
-        for name, array in written.items():
-            click.echo(f"{name} {array.dtype}{list(array.shape)}\n{array}")
+    show_written({a.name: launch.buffers[a.name] for a in found.abi.buffers if a.written}, outputs)
     if findings:
         show_diagnostics(findings)
         sys.exit(1)
+
+
+def show_written(written: dict[str, Any], outputs: Path | None) -> None:
+    """Write the arrays that a run has written to a file, or print them."""
+    from loom_core.tools.arguments import write_arrays
+
+    if outputs:
+        write_arrays(outputs, written)
+        click.echo(f"wrote {', '.join(written) or 'no arrays'} to {outputs}")
+        return
+    for name, array in written.items():
+        click.echo(f"{name} {array.dtype}{list(array.shape)}\n{array}")
 
 
 @main.command()

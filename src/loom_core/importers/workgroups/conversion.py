@@ -42,7 +42,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A typed view: memory from a byte offset on, plus an offset in elements; its dimensions as i64 values or numbers."""
+    """A typed view: memory from a byte offset on, plus an offset in elements; its sizes as i64 values or numbers."""
 
     memory: Memory
     byte_offset: Value

@@ -1,4 +1,4 @@
-"""Scalar and index arithmetic: each operation from those of Tile IR, which has signed and unsigned types instead of names.
+"""Scalar and index arithmetic from the operations of Tile IR, which has unsigned types instead of unsigned operations.
 
 A row takes the builder, the operands (all scalars or all tiles) and the operation, and gives the result.
 """

@@ -48,7 +48,7 @@ class Lanes:
         self.shape = (count,)
         self.mask: Value | None = None
 
-    def make(self, kind: type[Op], *operands: Any, **attributes: Any) -> Any:
+    def make(self, kind: type[Op], /, *operands: Any, **attributes: Any) -> Any:
         return self.builder.create(kind, *operands, **attributes)
 
     def constant(self, value: Any, dtype: DType) -> Value:

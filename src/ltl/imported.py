@@ -119,6 +119,13 @@ class ImportedKernel:
         run = interpret_variant if knobs.interpret else run_variant
         run(self._variant, views, scalars, sizes)
 
+    def trace(self, *args: Any, grid: Any) -> Any:
+        """Run under the cycle model of the machine; gives the simulator's trace."""
+        from loom_core.launch import trace_variant
+
+        views, scalars = self.leaves(args, {})
+        return trace_variant(self._variant, views, scalars, launch.read_grid(grid, self.name, dict))
+
     def lower(self, *args: Any) -> Function:
         """The Tile IR, which does not depend on arguments."""
         return self.function

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ltl import Config, aggregate, autotune, cdiv, constexpr_function, heuristics, jit, next_power_of_2
+    from ltl.driver import install
     from ltl.record import record
     from ltl.source import load_source
 
@@ -18,13 +19,19 @@ __all__ = [
     "cdiv",
     "constexpr_function",
     "heuristics",
+    "install",
     "jit",
     "load_source",
     "next_power_of_2",
     "record",
 ]
 
-_HOMES = {**dict.fromkeys(__all__, "ltl"), "load_source": "ltl.source", "record": "ltl.record"}
+_HOMES = {
+    **dict.fromkeys(__all__, "ltl"),
+    "install": "ltl.driver",
+    "load_source": "ltl.source",
+    "record": "ltl.record",
+}
 
 
 def __getattr__(name: str) -> Any:

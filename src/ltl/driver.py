@@ -1,0 +1,280 @@
+"""`loom.triton.install()`: Loom as Triton's active driver, so that Triton's own launches run on the simulator.
+
+Triton compiles a kernel to TTIR and asks the backend for the rest; here that is the text of the TTIR before any pass,
+which is imported at the first launch (`ltl.imported`). Arguments are tensors in the memory of the host.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from types import ModuleType
+from typing import Any, Final
+
+from loom_core import __version__
+from ltl.imported import ImportedKernel
+
+BACKEND: Final = "loom"
+_WARP: Final = 32
+_MOST_SHARED: Final = 1 << 30
+
+
+@dataclass(frozen=True)
+class Options:
+    """What Triton's frontend asks of a backend. Options of a GPU are accepted and mean nothing here."""
+
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 1
+    warp_size: int = _WARP
+    maxnreg: int | None = None
+    enable_fp_fusion: bool = False
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e4nv")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "ieee"
+    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+    max_num_imprecise_acc_default: int = 0
+    extern_libs: Any = ()
+    debug: bool = False
+    backend_name: str = BACKEND
+    sanitize_overflow: bool = False
+    arch: str = ""
+    instrumentation_mode: str = ""
+    ir_override: str | None = None
+    fpsan_homomorphic_casts: bool = False
+
+    def hash(self) -> str:
+        return hashlib.sha256(repr(self).encode()).hexdigest()
+
+
+_OPTIONS: Final = frozenset(field.name for field in fields(Options))
+
+
+class _Compiler:
+    """The methods of Triton's `BaseBackend`."""
+
+    binary_ext = BACKEND
+
+    @staticmethod
+    def supports_target(target: Any) -> bool:
+        return bool(target.backend == BACKEND)
+
+    def hash(self) -> str:
+        return f"{BACKEND}-{__version__}"
+
+    def parse_options(self, options: Mapping[str, Any]) -> Options:
+        return Options(**{name: value for name, value in options.items() if name in _OPTIONS and value is not None})
+
+    def pack_metadata(self, metadata: Any) -> tuple[()]:
+        return ()
+
+    def get_codegen_implementation(self, options: Options) -> dict[str, Callable[..., Any]]:
+        return {"min_dot_size": lambda left, right: (1, 1, 1)}
+
+    def get_module_map(self) -> dict[str, ModuleType]:
+        """The library of CUDA's functions: its symbols are those that the importer knows."""
+        from triton.language.extra.cuda import libdevice
+
+        return {"triton.language.extra.libdevice": libdevice}
+
+    def load_dialects(self, context: Any) -> None:
+        """Triton's own dialects are all that is needed."""
+
+    def add_stages(self, stages: dict[str, Any], options: Options, language: Any) -> None:
+        stages["ttir"] = lambda module, metadata: module
+        stages[BACKEND] = _final_text
+
+
+def _final_text(module: Any, metadata: dict[str, Any]) -> bytes:
+    metadata["shared"] = 0
+    metadata["name"] = module.get_entry_func_name()
+    return str(module).encode()
+
+
+class _Utilities:
+    """What Triton asks of a driver's device."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        return {"max_shared_mem": _MOST_SHARED, "multiprocessor_count": 1, "warpSize": _WARP, "max_num_regs": 1 << 16}
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+        loaded = load_kernel(kernel, name)
+        return loaded, loaded, 0, 0, 1 << 20
+
+    def unload_module(self, module: Any) -> None:
+        """The garbage collector does."""
+
+
+@functools.lru_cache(maxsize=1024)
+def load_kernel(text: bytes, name: str) -> ImportedKernel:
+    """The kernel of a compiled text."""
+    return ImportedKernel(text.decode(), f"<TTIR of {name}>", name=name, assertions=True)
+
+
+class _Launcher:
+    """Launches one compiled kernel with the arguments of its Python signature."""
+
+    def __init__(self, source: Any, metadata: Any) -> None:
+        self._types = list(source.signature.values())
+
+    def __call__(self, x: int, y: int, z: int, stream: Any, kernel: ImportedKernel, *rest: Any) -> None:
+        _, launch, enter, leave, *args = rest
+        given = [leaf for type, arg in zip(self._types, args, strict=True) for leaf in _leaves(type, arg)]
+        if enter is not None:
+            enter(launch)
+        if _measured:
+            _measured[-1] += kernel.trace(*given, grid=(x, y, z)).cycles
+        else:
+            kernel[x, y, z](*given)
+        if leave is not None:
+            leave(launch)
+
+
+def _leaves(type: Any, value: Any) -> Iterator[Any]:
+    """What a kernel's TTIR takes for an argument: nothing for constants, the parts of tuples."""
+    if isinstance(type, tuple):
+        for part, item in zip(type, value, strict=True):
+            yield from _leaves(part, item)
+    elif type.startswith("tensordesc"):
+        # The sizes and strides stand beside the descriptor too.
+        yield value
+        yield from map(int, value.shape)
+        yield from map(int, value.strides)
+    elif type != "constexpr":
+        yield value
+
+
+# ---- measuring -------------------------------------------------------------------------------------------------------
+
+_measured: list[int] = []
+"""Cycles of the launches inside each `measuring`, the innermost last."""
+
+
+@contextmanager
+def measuring() -> Iterator[list[int]]:
+    """Launches run under the cycle model; the last item of the list counts their cycles."""
+    _measured.append(0)
+    try:
+        yield _measured
+    finally:
+        _measured.pop()
+
+
+def benchmark(function: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
+    """Milliseconds that the cycle model gives for what `function` launches, the same each time."""
+    from loom_core.isa.machine import L1
+
+    with measuring() as cycles:
+        function()
+        milliseconds = cycles[-1] / (L1.clock_hz / 1000)
+    return milliseconds if quantiles is None else [milliseconds] * len(quantiles)
+
+
+class _Event:
+    """A moment of the host's clock: `triton.testing.do_bench` tells how long simulating takes."""
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        self._at = 0.0
+
+    def record(self, stream: Any = None) -> None:
+        self._at = time.perf_counter()
+
+    def elapsed_time(self, end: _Event) -> float:
+        """Milliseconds until `end`."""
+        return (end._at - self._at) * 1e3
+
+
+class _DeviceInterface:
+    """What Triton uses of a module such as `torch.cuda`."""
+
+    Event = _Event
+
+    @staticmethod
+    def synchronize(device: Any = None) -> None:
+        """Launches are done when they return."""
+
+    @staticmethod
+    def current_device() -> int:
+        return 0
+
+
+# ---- the driver ------------------------------------------------------------------------------------------------------
+
+
+class _Driver:
+    """The methods of Triton's `DriverBase`."""
+
+    launcher_cls = _Launcher
+    binary_ext = BACKEND
+
+    def __init__(self) -> None:
+        self.utils = _Utilities()
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return True
+
+    def map_python_to_cpp_type(self, type: str) -> str:
+        return type
+
+    def get_current_target(self) -> Any:
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget(BACKEND, 0, _WARP)
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return 0, 0
+
+    def get_current_stream(self, device: int = 0) -> int:
+        return 0
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is one."""
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> type[_DeviceInterface]:
+        return _DeviceInterface
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        return benchmark
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        import torch
+
+        return torch.empty(0)
+
+    def clear_cache(self, cache: Any) -> None:
+        """The cycle model begins each run alike."""
+
+
+def install() -> None:
+    """Make Loom Triton's active driver: kernels of any Triton program then run on the simulator, on CPU tensors.
+
+    Needs Triton, no GPU. Autotuners choose by modelled cycles.
+    """
+    import triton.backends
+    from triton.backends.compiler import BaseBackend
+    from triton.backends.driver import DriverBase
+    from triton.runtime.driver import driver
+
+    if BACKEND not in triton.backends.backends:
+        compiler = type("LoomBackend", (_Compiler, BaseBackend), {})
+        made = type("LoomDriver", (_Driver, DriverBase), {})
+        triton.backends.backends[BACKEND] = triton.backends.Backend(compiler=compiler, driver=made)
+    driver.set_active(triton.backends.backends[BACKEND].driver())
+
+
+__all__ = ["benchmark", "install", "load_kernel"]

@@ -1,0 +1,142 @@
+"""`loom.triton.install()`: Triton's own launches on the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import loom.triton
+from loom_core.base.diagnostics import LoomError
+
+torch = pytest.importorskip("torch")
+triton = pytest.importorskip("triton")
+tl = pytest.importorskip("triton.language")
+
+pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
+
+
+@pytest.fixture(autouse=True)
+def installed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Loom's driver, with caches of its own."""
+    from triton.runtime.driver import driver
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    before = driver._active
+    loom.triton.install()
+    yield
+    driver.set_active(before)
+
+
+@triton.jit
+def add(x, y, z, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(z + at, tl.load(x + at, mask=at < n) + tl.load(y + at, mask=at < n), mask=at < n)
+
+
+def test_a_kernel_runs_on_tensors() -> None:
+    x, y = torch.randn(1000), torch.randn(1000)
+    z = torch.zeros(1000)
+    add[(triton.cdiv(1000, 256),)](x, y, z, 1000, BLOCK=256)
+    assert torch.equal(z, x + y)
+
+
+def test_the_grid_may_depend_on_the_constants() -> None:
+    x = torch.arange(100, dtype=torch.bfloat16)
+    z = torch.zeros_like(x)
+    add[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, x, z, 100, BLOCK=32, num_warps=1)
+    assert torch.equal(z, x + x)
+
+
+@triton.jit
+def softmax(x, y, columns, scale, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + tl.program_id(0) * columns + at, mask=at < columns, other=float("-inf")) * scale
+    v = tl.exp(v - tl.max(v, 0))
+    tl.store(y + tl.program_id(0) * columns + at, v / tl.sum(v, 0), mask=at < columns)
+
+
+def test_the_same_bits_as_the_source() -> None:
+    import ltl
+
+    x = torch.randn(8, 100)
+    ours, theirs = torch.zeros_like(x), torch.zeros_like(x)
+    softmax[(8,)](x, ours, 100, 0.5, BLOCK=128)
+    ltl.jit(softmax)[(8,)](x, theirs, 100, 0.5, BLOCK=128)
+    assert torch.equal(ours, theirs)
+    assert torch.allclose(ours, torch.softmax(x * 0.5, -1))
+
+
+def test_autotuning_is_by_cycles() -> None:
+    """The same times each run, and the quicker configuration wins."""
+    found = []
+    for _ in range(2):
+        tuned = triton.autotune([triton.Config({"BLOCK": size}) for size in (32, 256)], key=["n"])(add)
+        x, z = torch.ones(500), torch.zeros(500)
+        tuned[lambda meta: (triton.cdiv(500, meta["BLOCK"]),)](x, x, z, 500)
+        assert torch.equal(z, x + x)
+        found.append([tuned.best_config.kwargs["BLOCK"], *(times[0] for times in tuned.configs_timings.values())])
+    assert found[0] == found[1]
+    assert found[0][0] == 256
+
+
+@triton.jit
+def block(source, out, BLOCK: tl.constexpr):
+    tile = source.load([0, 8])
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at[:, None] * BLOCK + at[None, :], tile)
+
+
+def test_descriptors_of_the_host() -> None:
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    a, out = torch.randn(16, 20), torch.zeros(16, 16)
+    block[(1,)](TensorDescriptor(a, [16, 20], [20, 1], [16, 16]), out, BLOCK=16)
+    assert torch.equal(out[:, :12], a[:, 8:])
+    assert not out[:, 12:].any()
+
+
+@triton.jit
+def checked(x, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.device_assert(tl.load(x + at) < 3, "too large")
+
+
+def test_assertions_of_debug_launches() -> None:
+    x = torch.arange(4)
+    checked[(1,)](x, BLOCK=4)
+    with pytest.raises(LoomError, match="too large") as caught:
+        checked[(1,)](x, BLOCK=4, debug=True)
+    assert caught.value.location.root().file.endswith("test_driver.py")
+
+
+def test_benchmarks_take_the_time_of_the_host() -> None:
+    x, z = torch.ones(100), torch.zeros(100)
+    assert triton.testing.do_bench(lambda: add[(1,)](x, x, z, 100, BLOCK=128), warmup=1, rep=1) > 0
+
+
+SCRIPT = """
+import sys
+import torch
+from tests.ltl.test_driver import add
+
+if __name__ == "__main__":
+    x, z = torch.ones(10), torch.zeros(10)
+    add[(1,)](x, x, z, 10, BLOCK=16)
+    print(sys.argv[1], z.sum().item())
+"""
+
+
+def test_a_script(tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from loom.triton.__main__ import main
+
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    assert main([str(script), "total"]) == 0
+    assert capsys.readouterr().out == "total 20.0\n"
+    assert main([]) == 2

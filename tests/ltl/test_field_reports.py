@@ -1,6 +1,6 @@
 """What people met with other implementations of the language, each report as a test of what should happen.
 
-Kernels run by the reference interpreter, and compiled where they compile.
+Kernels run by the reference interpreter, and compiled.
 """
 
 from __future__ import annotations

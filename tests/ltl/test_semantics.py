@@ -328,11 +328,11 @@ def test_static_print(capsys: pytest.CaptureFixture[str]) -> None:
     @ltl.jit
     def prints(out, n, B: ltl.constexpr):
         ltl.static_print("B is", B, ltl.arange(0, B))
-        print("again", n)
+        print("shape", (B, 2))
         ltl.store(out, n)
 
     result(prints, 1, np.int32, 3, B=4)
-    assert capsys.readouterr().out == "B is 4 <[4], int32>\nagain int32\n"
+    assert capsys.readouterr().out == "B is 4 <[4], int32>\nshape (4, 2)\n"
 
 
 def test_hints_are_accepted() -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import FunctionType, TracebackType
-from typing import Any, Final
+from types import FunctionType
+from typing import Any
 
-from loom_core.base.diagnostics import INTERNAL_PACKAGES, InternalError, LoomError
-from loom_core.base.location import END_OF_LINE, UNKNOWN, Location
+from loom_core.base.diagnostics import LoomError
 from loom_core.ir.block import Function
 from loom_core.ir.types import TileType
 from loom_core.ir.verifier import verify_function
 from loom_core.ops.control import Return
 from loom_core.trace.context import Trace, tracing
-from loom_core.trace.errors import BadCall, KernelFault, UndefinedName, UnknownName
+from loom_core.trace.errors import BadCall
+from loom_core.trace.faults import fault
 from loom_core.trace.hooks import Hooks
 from loom_core.trace.names import Watch, outside_namespace
 from loom_core.trace.rewrite import HOOKS, Rewritten, rewrite
@@ -112,7 +111,7 @@ def trace_kernel(
         except LoomError:
             raise
         except Exception as error:
-            raise _fault(error, trace) from error
+            raise fault(error, _named) from error
         if result is not None:
             raise BadCall(
                 function.location,
@@ -138,54 +137,6 @@ def _as_call(traceable: Traceable, values: Sequence[Any]) -> tuple[list[Any], di
     return args, kwargs
 
 
-def _fault(error: Exception, trace: Trace) -> LoomError:
-    """What an exception of the running kernel becomes: the user's where the user's code raised it, else internal."""
-    entries: list[TracebackType] = []
-    entry = error.__traceback__
-    while entry is not None:
-        entries.append(entry)
-        entry = entry.tb_next
-    location = UNKNOWN
-    for entry in entries:
-        if not _is_loom(entry):
-            location = _entry_location(entry)
-    if not entries or _is_loom(entries[-1]):
-        raise InternalError(location, what=f"{type(error).__name__}: {error}") from error
-    if isinstance(error, NameError):
-        return UndefinedName(location, name=getattr(error, "name", None) or str(error))
-    if isinstance(error, AttributeError) and error.name:
-        owner = type(error.obj).__name__
-        article = "an" if owner[0] in "aeiou" else "a"
-        suggestion = "see dir() of it for what it has"
-        return UnknownName(location, owner=f"{article} {owner}", name=error.name, suggestion=suggestion)
-    if isinstance(error, TypeError) and (call := _WRONG_CALL.match(str(error))):
-        function = getattr(sys.modules["ltl"], call["name"], None) or getattr(tensor, call["name"], None)
-        if inspect.isfunction(function):
-            signature = f"{call['name']}{_plain_signature(function)}"
-            return BadCall(location, function=call["name"], problem=call["problem"], signature=signature)
-    return KernelFault(location, kind=type(error).__name__, message=str(error))
-
-
-_WRONG_CALL: Final = re.compile(r"(?:\w+\.)*(?P<name>\w+)\(\) (?P<problem>(?:missing|got|takes) .*)")
-"""What Python says of a call whose arguments do not fit the function."""
-
-
-def _plain_signature(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature without types."""
-    signature = inspect.signature(function)
-    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
-    return signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
-
-
-def _is_loom(entry: TracebackType) -> bool:
-    module = entry.tb_frame.f_globals.get("__name__", "")
-    return isinstance(module, str) and module.split(".", 1)[0] in INTERNAL_PACKAGES
-
-
-def _entry_location(entry: TracebackType) -> Location:
-    code = entry.tb_frame.f_code
-    positions = list(code.co_positions())
-    line, end_line, column, end_column = positions[entry.tb_lasti // 2]
-    if line is None or column is None or end_column is None:
-        return Location(code.co_filename, entry.tb_lineno, function=code.co_name)
-    return Location(code.co_filename, line, column, end_column if end_line == line else END_OF_LINE, code.co_name)
+def _named(name: str) -> Callable[..., Any] | None:
+    """The function or method of LTL that an error message names."""
+    return getattr(sys.modules["ltl"], name, None) or getattr(tensor, name, None)

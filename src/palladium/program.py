@@ -11,11 +11,13 @@ The grid becomes nested loops, its last axis innermost. The blocks of operands m
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from loom_core.base import dtype as core
+from loom_core.base.diagnostics import LoomError
 from loom_core.base.dtype import DType
 from loom_core.base.location import Location
 from loom_core.ir.block import Block, Function
@@ -25,16 +27,23 @@ from loom_core.ir.verifier import verify_function
 from loom_core.ops.control import For, Return, Yield
 from loom_core.passes.fold_dot import fold_dot_accumulator
 from loom_core.trace.context import tracing
+from loom_core.trace.faults import fault
 from palladium import scalars
 from palladium.blocks import Dimension, Movement, padding_of, scale_of, size_of
 from palladium.copies import check_waits, semaphore_buffer
-from palladium.errors import NotStatic, fail
+from palladium.errors import PalladiumError
 from palladium.index_maps import Prefetched, indices
 from palladium.refs import Buffer, Ref, Storage, read, whole_ref, window, write
 from palladium.scalars import Scalar
 from palladium.specs import MemorySpace, Scratch, Semaphore, Squeezed
 from palladium.trace import KernelTrace
 from palladium.values import array, convert, known_scalar, to_array
+
+
+class KernelReturns(PalladiumError):
+    code = "LOOM-F214"
+    template = "{function} returns {given}"
+    hint = "kernels return nothing; write to the ref of an output"
 
 
 @dataclass(frozen=True)
@@ -98,10 +107,20 @@ def trace_program(program: Program) -> Traced:
     trace.grid = program.grid
     building = _Building(program, trace, function)
     with tracing(trace):
-        building.run()
+        try:
+            building.run()
+        except LoomError:
+            raise
+        except Exception as error:
+            raise fault(error, _named) from error
         trace.builder.create(Return, location=function.location)
     verify_function(function)
     return Traced(fold_dot_accumulator(function), tuple(output.always_written for output in building.outputs))
+
+
+def _named(name: str) -> Callable[..., Any] | None:
+    """The function of Palladium that an error message names."""
+    return getattr(sys.modules["palladium"], name, None)
 
 
 @dataclass
@@ -182,7 +201,7 @@ class _Building:
         args, kwargs = self.program.arrange(refs)  # type: ignore[arg-type]
         result = self.program.body(*args, **kwargs)
         if result is not None:
-            fail(NotStatic, what="the result of a kernel", instead="kernels return nothing; write to an output's ref")
+            raise KernelReturns(self.program.location, function=self.program.name, given=result)
 
     # ---- blocks ----
 

@@ -116,7 +116,7 @@ class array(Traced):
         return f"{self.core.name}[{sizes}]"
 
     def __repr__(self) -> str:
-        return f"<{self}>" if self.known is None else f"<{self} = {self.known}>"
+        return f"<{self!s}>" if self.known is None else f"<{self!s} = {self.known}>"
 
     # -- what Python might ask of it -----------------------------------------------------------------------------------
 

@@ -316,3 +316,84 @@ def test_a_power_of_float16() -> None:
 
     x = RNG.standard_normal(16).astype(np.float16)
     assert np.array_equal(both(pl.pallas_call(body, shape(16, dtype=np.float16)), x), x * (x * x))
+
+
+# ---- mistakes --------------------------------------------------------------------------------------------------------
+
+
+def run_body(body: Any, **options: Any) -> Any:
+    return pl.pallas_call(body, shape(8), **options)(np.arange(8, dtype=np.float32))
+
+
+def branch_in_python(x, o):  # type: ignore[no-untyped-def]
+    if x[0] > 0:
+        o[...] = x[...]
+
+
+def name_without_value(x, o):  # type: ignore[no-untyped-def]
+    o[...] = x[...] + missing  # noqa: F821
+
+
+def wrong_call(x, o):  # type: ignore[no-untyped-def]
+    o[...] = lpl.exp(x[...], 1)
+
+
+def returns(x, o):  # type: ignore[no-untyped-def]
+    return x[...]
+
+
+def captures(x, o):  # type: ignore[no-untyped-def]
+    o[...] = x[...] + np.arange(8)
+
+
+def writes_input(x, o):  # type: ignore[no-untyped-def]
+    x[0] = 1.0
+
+
+def grows(x, o):  # type: ignore[no-untyped-def]
+    o[...] = lpl.fori(0, 3, lambda i, v: v.astype(np.int32), x[...])
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (branch_in_python, "LOOM-F205.*the truth of this value must be known"),
+        (name_without_value, "LOOM-F004.*missing is not defined"),
+        (wrong_call, r"LOOM-F021.*exp: takes 1 positional argument"),
+        (returns, r"LOOM-F214.*returns returns <f32\[8\]>"),
+        (captures, r"LOOM-F206.*a NumPy array of shape \(8,\) is no value of a kernel"),
+        (writes_input, "LOOM-F208.*x is an input, and the kernel writes to it"),
+        (grows, r"LOOM-F209.*fori: the body was given \(f32\[8\]\) and returned \(i32\[8\]\)"),
+    ],
+)
+def test_mistakes_are_named_at_the_users_line(body: Any, message: str) -> None:
+    with pytest.raises(LoomError, match=message) as caught:
+        run_body(body)
+    (found,) = caught.value.diagnostics
+    lines = range(body.__code__.co_firstlineno, body.__code__.co_firstlineno + 3)
+    assert found.location.file == __file__ and found.location.line in lines
+
+
+def test_a_copy_that_nobody_waits_for() -> None:
+    def body(x, o, scratch):  # type: ignore[no-untyped-def]
+        lpl.copy(x, scratch)
+        o[...] = scratch[...]
+
+    with pytest.raises(LoomError, match=r"LOOM-F210.*the copy into scratch0 is started and never waited for"):
+        run_body(body, scratch_shapes=[pltpu.VMEM((8,), jnp.float32)])
+
+
+def test_a_semaphore_that_would_never_be_signalled() -> None:
+    def body(x, o, semaphore):  # type: ignore[no-untyped-def]
+        pl.semaphore_signal(semaphore, 2)
+        pl.semaphore_wait(semaphore, 1)
+        o[...] = x[...] * pl.semaphore_read(semaphore)
+        pl.semaphore_wait(semaphore, 2)
+
+    with pytest.raises(LoomError, match="semaphore0 is waited for and would never be signalled"):
+        run_body(body, scratch_shapes=[pltpu.SemaphoreType.REGULAR])
+
+
+def test_kernel_functions_outside_kernels() -> None:
+    with pytest.raises(LoomError, match=r"LOOM-F212.*program_id can be used only inside a kernel"):
+        pl.program_id(0)

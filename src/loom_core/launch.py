@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,13 +16,24 @@ from libloom.arrays import ArrayView
 from libloom.kernel import LoadedKernel, overlaps, register_value
 from loom_core.base.diagnostics import LoomError, UserError
 from loom_core.base.dtype import DType
-from loom_core.base.knobs import knobs
+from loom_core.base.knobs import knobs, overrides
 from loom_core.base.location import Location
 from loom_core.ir.block import Function
 from loom_core.isa.machine import MachineConfig
 from loom_core.objfile import LoomObject
 from loom_core.trace.context import caller
 from loom_core.trace.names import Watch
+
+_ENVIRONMENT: Final[Any] = getattr(os.environ, "_data", os.environ)
+_ENCODE: Final[Callable[[str], Any]] = getattr(os.environ, "encodekey", str)
+_DEBUG: Final = _ENCODE("LOOM_DEBUG")
+_INTERPRET: Final = _ENCODE("LOOM_INTERPRET")
+_CHECK: Final = _ENCODE("LOOM_CHECK")
+
+
+def quiet() -> bool:
+    """Whether no knob that concerns launches is set, neither in the environment nor by an override."""
+    return not (_DEBUG in _ENVIRONMENT or _INTERPRET in _ENVIRONMENT or _CHECK in _ENVIRONMENT or overrides())
 
 
 class ReadOnlyArgument(UserError):

@@ -29,7 +29,6 @@ is not compiled yet, a global that has changed, overlapping or read-only arrays,
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,26 +41,15 @@ from libloom.arrays import NumpyFields, owner_bounds
 from libloom.kernel import buffer_word, float_index, register_word
 from loom_core.base import dtype as core
 from loom_core.base.diagnostics import LoomError, without_internal_frames
-from loom_core.base.knobs import overrides
-from loom_core.launch import Variant, relocated
+from loom_core.launch import Variant, quiet, relocated
 from ltl.launch import MISSING, Argument
 from ltl.signature import Parameter, PointerSpec, ScalarSpec, StaticSpec
 
 if TYPE_CHECKING:
     from loom_core.trace.names import Watch
 
-_ENVIRONMENT: Final[Any] = getattr(os.environ, "_data", os.environ)
-_ENCODE: Final[Callable[[str], Any]] = getattr(os.environ, "encodekey", str)
-_DEBUG: Final = _ENCODE("LOOM_DEBUG")
-_INTERPRET: Final = _ENCODE("LOOM_INTERPRET")
-_CHECK: Final = _ENCODE("LOOM_CHECK")
 _FOLDER: Final = Path(__file__).parent
 _MISSING: Final = object()
-
-
-def quiet() -> bool:
-    """Whether no knob that concerns launches is set, neither in the environment nor by an override."""
-    return not (_DEBUG in _ENVIRONMENT or _INTERPRET in _ENVIRONMENT or _CHECK in _ENVIRONMENT or overrides())
 
 
 def _define(name: str, lines: Sequence[str], namespace: dict[str, Any]) -> Any:

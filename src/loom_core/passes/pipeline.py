@@ -10,6 +10,7 @@ from loom_core.passes.expand_products import expand_products
 from loom_core.passes.fold_dot import fold_dot_accumulator
 from loom_core.passes.hoist import hoist_invariants
 from loom_core.passes.lower_addresses import lower_addresses
+from loom_core.passes.lower_ranks import lower_ranks
 from loom_core.passes.materialize import materialize
 from loom_core.passes.promote_windows import promote_windows
 from loom_core.passes.reduce_assertions import reduce_assertions
@@ -26,6 +27,7 @@ PIPELINE: tuple[Pass, ...] = (
     simplify,
     lower_addresses,
     bound_gathers,
+    lower_ranks,
     expand_products,
     simplify,
     hoist_invariants,

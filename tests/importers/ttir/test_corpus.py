@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from loom_core.tools.refusals import judged, read_refusals
 from loom_core.tools.replay import find_folders, replay
 from ltl.imported import ImportedKernel
 from tests.importers.ttir.modules import CORPUS, TEXTS
@@ -22,10 +21,8 @@ def test_recorded_launch_by_the_interpreter(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_recorded_launch_compiled(folder: Path) -> None:
-    """Right, or refused as the list says: never wrong."""
-    listed = read_refusals(CORPUS / "refusals_ttir.txt")
-    result = judged(replay(folder, form="ttir"), listed)
-    assert result.verdict in ("passed", "refused"), result.text + result.details
+    result = replay(folder, form="ttir")
+    assert result.verdict == "passed", result.text + result.details
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.parent.name)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from loom_core.importers.ttir.errors import TritonIrError, UnsupportedOperation, UnsupportedType
+from loom_core.tools.refusals import read_refusals
 from loom_core.tools.replay import find_folders, replay
 from ltl.imported import ImportedKernel
 from tests.importers.ttir.modules import CORPUS, module, run
 
 FOLDERS = find_folders([CORPUS / "features", CORPUS / "inductor"])
-REFUSED = {"feat_descriptor_scale__00": "LOOM-F302"}
+REFUSED = read_refusals(CORPUS / "refusals_ttgir.txt")
 ALIASES = """#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory

@@ -9,6 +9,7 @@ from tensorloom.arguments import Issue
 from tensorloom.dims import Shape, numel
 from tensorloom.driver import Checked
 from tensorloom.interpreter import Frame
+from tensorloom.layers import LAYERS, known_int
 from tensorloom.training import OPTIMIZERS, TrainPlan, candidate_shapes, try_shapes
 from tensorloom.values import LayerValue, ModelValue, Tensor
 
@@ -96,13 +97,11 @@ def weights(value: Any) -> int:
     if not isinstance(value, LayerValue):
         return 0
     if value.spec.call == "repeat":
-        return weights(value.parts[0]) * value.arguments["times"] if value.parts else 0
+        return weights(value.parts[0]) * known_int(value.arguments["times"])
     return value.spec.count(value.arguments) + sum(weights(part) for part in value.parts)
 
 
 def _tensor_weights(value: Tensor) -> int:
-    from tensorloom.layers import LAYERS
-
     return LAYERS["Parameter"].count({"sizes": value.shape or ()}) if value.last == "Parameter" else 0
 
 

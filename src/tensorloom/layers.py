@@ -119,8 +119,9 @@ def need_positive(what: str, arguments: Arguments) -> None:
         if name not in _POSITIVE or (type(value) is int and value > 0):
             continue
         for number in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(number, bool | float | str) or (isinstance(number, int) and number < 1):
-                raise Issue(BadNumberValue, what=f"{what}: {name}", needed="a positive whole number", given=number)
+            if isinstance(number, bool | float | str | None) or (isinstance(number, int) and number < 1):
+                given = "none" if number is None else number
+                raise Issue(BadNumberValue, what=f"{what}: {name}", needed="a positive whole number", given=given)
 
 
 # ---- rules -----------------------------------------------------------------------------------------------------------
@@ -315,7 +316,8 @@ def _no_rule(what: str, arguments: Arguments, x: Tensor) -> Tensor:
 # ---- numbers of weights ----------------------------------------------------------------------------------------------
 
 
-def _int(value: Any) -> int:
+def known_int(value: Any) -> int:
+    """A size as a number. Raises Issue if it is not known."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise Issue(BadNumberValue, what="a size of a layer", needed="a known whole number", given=_value_text(value))
     return value
@@ -330,15 +332,15 @@ def _no_weights(arguments: Arguments) -> int:
 
 
 def _linear_weights(arguments: Arguments) -> int:
-    inputs, outputs = _int(arguments["in_features"]), _int(arguments["out_features"])
+    inputs, outputs = known_int(arguments["in_features"]), known_int(arguments["out_features"])
     return inputs * outputs + (outputs if arguments["bias"] else 0)
 
 
 def _conv_weights(rank: int) -> Count:
     def count(arguments: Arguments) -> int:
-        inputs, outputs = _int(arguments["in_channels"]), _int(arguments["out_channels"])
-        window = math.prod(_int(size) for size in _pair(arguments["kernel_size"], rank))
-        return outputs * inputs // _int(arguments["groups"]) * window + (outputs if arguments["bias"] else 0)
+        inputs, outputs = known_int(arguments["in_channels"]), known_int(arguments["out_channels"])
+        window = math.prod(known_int(size) for size in _pair(arguments["kernel_size"], rank))
+        return outputs * inputs // known_int(arguments["groups"]) * window + (outputs if arguments["bias"] else 0)
 
     return count
 
@@ -346,40 +348,41 @@ def _conv_weights(rank: int) -> Count:
 def _norm_weights(size: str, switch: str) -> Count:
     def count(arguments: Arguments) -> int:
         sizes = arguments[size]
-        total = math.prod(map(_int, sizes)) if isinstance(sizes, list | tuple) else _int(sizes)
+        total = math.prod(map(known_int, sizes)) if isinstance(sizes, list | tuple) else known_int(sizes)
         return (2 if arguments.get("bias", True) else 1) * total if arguments[switch] else 0
 
     return count
 
 
 def _embedding_weights(arguments: Arguments) -> int:
-    return _int(arguments["num_embeddings"]) * _int(arguments["embedding_dim"])
+    return known_int(arguments["num_embeddings"]) * known_int(arguments["embedding_dim"])
 
 
 def _recurrent_weights(gates: int) -> Count:
     def count(arguments: Arguments) -> int:
-        inputs, hidden = _int(arguments["input_size"]), _int(arguments["hidden_size"])
-        projected = _int(arguments.get("proj_size", 0))
-        result, total = projected or hidden, 0
-        for layer in range(_int(arguments["num_layers"])):
-            given = inputs if layer == 0 else result * _directions(arguments)
-            one = gates * hidden * (given + result) + (2 * gates * hidden if arguments["bias"] else 0)
-            total += _directions(arguments) * (one + projected * hidden)
-        return total
+        inputs, hidden = known_int(arguments["input_size"]), known_int(arguments["hidden_size"])
+        projected = known_int(arguments.get("proj_size", 0))
+        result, directions = projected or hidden, _directions(arguments)
+
+        def one(given: int) -> int:
+            biases = 2 * gates * hidden if arguments["bias"] else 0
+            return directions * (gates * hidden * (given + result) + biases + projected * hidden)
+
+        return one(inputs) + (known_int(arguments["num_layers"]) - 1) * one(result * directions)
 
     return count
 
 
 def _attention_weights(arguments: Arguments) -> int:
-    size = _int(arguments["embed_dim"])
-    key = size if arguments["kdim"] is None else _int(arguments["kdim"])
-    value = size if arguments["vdim"] is None else _int(arguments["vdim"])
+    size = known_int(arguments["embed_dim"])
+    key = size if arguments["kdim"] is None else known_int(arguments["kdim"])
+    value = size if arguments["vdim"] is None else known_int(arguments["vdim"])
     total = size * (2 * size + key + value) + (4 * size if arguments["bias"] else 0)
     return total + (2 * size if arguments["add_bias_kv"] else 0)
 
 
 def _parameter_weights(arguments: Arguments) -> int:
-    return math.prod(_int(size) for size in arguments["sizes"])
+    return math.prod(known_int(size) for size in arguments["sizes"])
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------

@@ -112,11 +112,12 @@ def batches_of(data, batch_size=None, shuffle=None):
     """A data set, or the data set of a loader, in batches of another size or order; other data as it is."""
     if isinstance(data, DataLoader):
         size = data.batch_size if batch_size is None else batch_size
-        mixed = isinstance(data.sampler, torch.utils.data.RandomSampler) if shuffle is None else shuffle
+        if shuffle is None:
+            shuffle = isinstance(data.sampler, torch.utils.data.RandomSampler)
         return DataLoader(
             data.dataset,
             size,
-            shuffle=mixed,
+            shuffle=shuffle,
             generator=data.generator,
             collate_fn=data.collate_fn,
         )
@@ -146,12 +147,10 @@ class Shares:
         return len(self.batches)
 
     def __iter__(self):
+        mine = slice(rank, None, world_size)
         for inputs, targets in self.batches:
             several = isinstance(inputs, (list, tuple))
-            yield (
-                [part[rank::world_size] for part in inputs] if several else inputs[rank::world_size],
-                targets[rank::world_size],
-            )
+            yield [part[mine] for part in inputs] if several else inputs[mine], targets[mine]
 
 
 def share_of(data, batch_size=None, shuffle=None):
@@ -159,13 +158,12 @@ def share_of(data, batch_size=None, shuffle=None):
     collate = None
     if isinstance(data, DataLoader):
         batch_size = batch_size or data.batch_size
-        mixed = isinstance(data.sampler, torch.utils.data.RandomSampler) if shuffle is None else shuffle
+        if shuffle is None:
+            shuffle = isinstance(data.sampler, torch.utils.data.RandomSampler)
         collate, data = data.collate_fn, data.dataset
-    elif isinstance(data, torch.utils.data.Dataset):
-        mixed = shuffle is not False
-    else:
+    elif not isinstance(data, torch.utils.data.Dataset):
         return Shares(data)
-    sampler = DistributedSampler(data, shuffle=mixed)
+    sampler = DistributedSampler(data, shuffle=shuffle is not False)
     size = max(1, (batch_size or 64) // world_size)
     return DataLoader(data, size, sampler=sampler, collate_fn=collate)
 '''

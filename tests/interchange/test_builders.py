@@ -187,6 +187,11 @@ def test_index_lists(function: tuple[Module, LoomBuilder, dict[str, ValueRef]]) 
     op = builder.ir.insertion_block.ops[-1]  # type: ignore[union-attr]
     assert op.attributes["static_indices"] == [3, -(2**63)]
     assert op.operands == [view.id, v["i"].id]
+    builder.view.load(view=view[3, v["i"]], results=[F32])  # type: ignore[call-arg,arg-type]
+    again = builder.ir.insertion_block.ops[-1]  # type: ignore[union-attr]
+    assert (again.attributes, again.operands) == (op.attributes, op.operands)
+    with pytest.raises(TypeError, match="view has indices, and indices is given too"):
+        builder.view.load(view=view[3, 0], indices=[1, 1], results=[F32])  # type: ignore[arg-type]
 
 
 # ---- importers' core ----

@@ -52,6 +52,20 @@ kernel.def target(@t) export("k") @k() {{
 {body}
   kernel.return
 }}
+
+func.decl @elsewhere()
+
+func.def inline @both(%p: i32, %q: i32, %v: view<64xi32>) -> (i32, i32) {{
+  %l = kernel.workitem.id<x> : index
+  %more = scalar.cmpi sgt, %p, %q : i32
+  %r = scf.if %more -> (i32) {{
+    %y = view.load %v[%l] : view<64xi32> -> i32
+    scf.yield %y : i32
+  }} else {{
+    scf.yield %q : i32
+  }}
+  func.return %r, %p : i32, i32
+}}
 """.replace("  %odd =", "  %one = scalar.constant 1 : i32\n  %odd =")
     )
 
@@ -239,6 +253,76 @@ BODIES = {
   scf.if %isodd {
     view.atomic.reduce<maxsi> %x, %vb[1] {ordering = relaxed, scope = workgroup} : i32, view<64xi32>
   }""",
+    "matches": """\
+  %near = scalar.andi %x, %one : i32
+  %m = kernel.subgroup.match.any %near : i32 -> i32
+  %r = scf.if %isodd -> (i32) {
+    %all, %alike = kernel.subgroup.match.all %near : i32 -> i32
+    %bit = scalar.extui %alike : i1 to i32
+    %s = scalar.addi %all, %bit : i32
+    scf.yield %s : i32
+  } else {
+    %all, %alike = kernel.subgroup.match.all %x : i32 -> i32
+    scf.yield %all : i32
+  }
+  view.store %m, %va[%g] : i32, view<64xi32>""" + STORE,
+    "private memory": """\
+  %bytes = index.constant 16 : offset
+  %m = buffer.alloca<private> align(4) %bytes : buffer
+  %vm = buffer.view %m[%zero] : buffer -> view<4xi32>
+  scf.for %i = [%c0 to %c4 step %c1] {
+    %ii = index.cast %i : index to i32
+    %y = scalar.muli %ii, %x : i32
+    view.store %y, %vm[%i] : i32, view<4xi32>
+  }
+  %at = index.andi %l, %c3 : index
+  %r = view.load %vm[%at] : view<4xi32> -> i32""" + STORE,
+    "ranges of bytes": """\
+  %o = index.cast %g : index to offset
+  %length = index.constant 5 : offset
+  %start = index.constant 16 : offset
+  %p = index.scale %g, %start : index, offset -> offset
+  %six = index.constant 6 : offset
+  %p6 = index.add %p, %six : offset
+  %low = index.cmp slt, %g, %c4 : index
+  %f = scf.if %low -> (i32) {
+    buffer.copy %a[%o], %b[%p], %length
+    %half = scalar.trunci %x : i32 to i16
+    buffer.fill %half, %b[%p6], %length : i16
+    %c = buffer.compare %a[%o], %b[%p], %length
+    scf.yield %c : i32
+  } else {
+    scf.yield %x : i32
+  }
+  %q = index.madd %g, %c4, %c3 : index
+  scf.if %low {
+    view.store %f, %vb[%q] : i32, view<64xi32>
+  }""",
+    "calls": """\
+  %p, %q = func.call @both(%x, %li, %va) : (i32, i32, view<64xi32>) -> (i32, i32)
+  %s, %t = func.call @both(%two, %one, %va) : (i32, i32, view<64xi32>) -> (i32, i32)
+  %u = scalar.addi %p, %q : i32
+  %v = scalar.addi %s, %t : i32
+  %r = scalar.xori %u, %v : i32""" + STORE,
+    "uniform while": """\
+  %first = view.load %va[0] : view<64xi32> -> i32
+  %start = scalar.andi %first, %seven : i32
+  %last, %sum = scf.while(%i = %start : i32, %acc = %x : i32) -> (i32, i32) {
+    %go = scalar.cmpi sgt, %i, %one : i32
+    scf.condition %go, %i, %acc : i1, i32, i32
+  } do(%p: i32, %q: i32) {
+    %d = scalar.subi %p, %two : i32
+    %m = scalar.addi %q, %li : i32
+    scf.yield %d, %m : i32, i32
+  }
+  %r = scalar.xori %sum, %last : i32""" + STORE,
+    "loads while some run": """\
+  kernel.exit %isodd : i1
+  %r = scf.for %i = [%c0 to %c4 step %c1](%acc = %one : i32) -> (i32) {
+    %v = view.load %va[%i] : view<64xi32> -> i32
+    %n = scalar.addi %acc, %v : i32
+    scf.yield %n : i32
+  }""" + STORE,
     "bytes": """\
   %o = index.cast %g : index to offset
   %byte = buffer.load.i8.u %a[%o]
@@ -380,9 +464,10 @@ REFUSED = {
     "  %v = vector.splat %x : vector<4xi32>": "vectors of a workitem are not mapped",
     "  %o = index.cast %g : index to offset\n  %v = buffer.view %a[%o] : buffer -> view<4xf32>": "a multiple of 4",
     "  view.atomic.reduce<muli> %x, %vb[0] {ordering = relaxed, scope = device} : i32, view<64xi32>": "atomic muli",
-    "  %p = buffer.alloca<private> align(4) %zero : buffer": "private memory is not mapped",
+    "  %p = buffer.alloca<global> align(4) %zero : buffer": "global memory is not allocated by kernels",
     "  %f = scalar.sitofp %x : i32 to f32\n  %s = scalar.sinturnsf %f : f32": "no function of these bits",
-    "  %m = kernel.subgroup.match.any %x : i32 -> i32": "no counterpart on the machine",
+    "  %m = kernel.cluster.id<x> : index": "no counterpart on the machine",
+    "  func.call @elsewhere() : () -> ()": "a function of one block of this module",
 }
 
 

@@ -71,9 +71,9 @@ def integer_binary(name: str, a: int, b: int, bits: int) -> int:
         case "floordivsi":
             return -1 if b == 0 else a // b
         case "ceildivsi":
-            return -(-a // b)
+            return -1 if b == 0 else -(-a // b)
         case "ceildivui":
-            return -(-ua // ub)
+            return -1 if b == 0 else -(-ua // ub)
         case "min" | "minsi":
             return min(a, b)
         case "max" | "maxsi":
@@ -242,6 +242,11 @@ class Workitem:
                 if op.regions:
                     yield from self.region(op.regions[0], [])
                 raise Exited
+        elif op.name == "func.call":
+            symbol = self.group.module.find_symbol(op.attributes["callee"])
+            assert symbol is not None
+            assert symbol.op is not None
+            self.finish(op, (yield from self.region(symbol.op.regions[0], operands)))
         elif dialect in ("buffer", "view"):
             self.memory(op, name, operands)
         elif dialect == "kernel" or op.name == "target.subgroup.size":
@@ -345,7 +350,21 @@ class Workitem:
             case "assume.alignment" | "assume.noalias" | "assume.memory_space":
                 self.finish(op, operands)
             case "alloca":
-                self.put(op.results[0], group.allocated.setdefault(id(op), np.zeros(operands[0], np.uint8)))
+                key = (id(op), self.local if op.attributes["memory_space"] == "private" else None)
+                self.put(op.results[0], group.allocated.setdefault(key, np.zeros(operands[0], np.uint8)))
+            case "copy":
+                source, start, target, end, length = operands
+                target[end : end + length] = source[start : start + length].copy()
+            case "fill":
+                pattern, target, start, length = operands
+                type = self.type(op.operands[0])
+                assert isinstance(type, ScalarType)
+                data = np.full(length, pattern, NUMPY[type.kind]).view(np.uint8)[:length]
+                target[start : start + length] = data
+            case "compare":
+                first, start, second, other, length = operands
+                a, b = first[start : start + length].tolist(), second[other : other + length].tolist()
+                self.put(op.results[0], (a > b) - (a < b))
             case "view":
                 self.put(op.results[0], (operands[0], operands[1], self.type(op.results[0]), 0))
             case "subview":
@@ -390,7 +409,7 @@ class Workgroup:
         self.module, self.kernel, self.id, self.count, self.size = module, kernel, id, count, size
         self.subgroup = subgroup
         self.arguments = arguments
-        self.allocated: dict[int, Any] = {}
+        self.allocated: dict[Any, Any] = {}
         self.order = {id_: i for i, id_ in enumerate(map(_identity, _operations(kernel.regions[1])))}
 
     def lane(self, local: tuple[int, int, int]) -> int:
@@ -453,6 +472,11 @@ class Workgroup:
                 return [sum(1 << (other - start) for other in part if part[other][0])]
             case "active.mask":
                 return [sum(1 << (other - start) for other in part)]
+            case "match.any":
+                return [sum(1 << (o - start) for o in part if part[o][0] == own[0])]
+            case "match.all":
+                alike = all(value == own[0] for value in values)
+                return [sum(1 << (o - start) for o in part) if alike else 0, alike]
             case "broadcast":
                 return [part[start + own[1]][0]]
             case "broadcast.first":

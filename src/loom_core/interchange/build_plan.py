@@ -16,9 +16,9 @@ from loom_core.interchange.attributes import (
     SymbolName,
     SymbolNameArray,
 )
-from loom_core.interchange.builder import IRBuilder, ResultSpec, TiedResultSpec, ValueRef
+from loom_core.interchange.builder import IndexedValue, IRBuilder, ResultSpec, TiedResultSpec, ValueRef
 from loom_core.interchange.declaration import OpDeclaration, TypedAttribute
-from loom_core.interchange.form import DYNAMIC_INDEX, Element, Group, IndexList
+from loom_core.interchange.form import DYNAMIC_INDEX, Element, Group, IndexList, OperandRef
 from loom_core.interchange.inference import infer_result_type
 from loom_core.interchange.model import Block, Region
 from loom_core.interchange.special_forms import Carried, Cases, Signature
@@ -34,6 +34,7 @@ class BuildPlan:
         self.decl = decl
         elements = list(_flatten(decl.form))
         self.index_lists = {element.name: element.static for element in elements if isinstance(element, IndexList)}
+        self.indexed = _indexed_operands(elements)
         self.signatures = {
             element.parameters[0]: element.region
             for element in elements
@@ -129,6 +130,8 @@ class BuildPlan:
         return TypeError(f"{self.decl.name}: {message}")
 
     def build(self, ir: IRBuilder, given: Mapping[str, Any]) -> Any:
+        if self.indexed:
+            given = self._unpacked(given)
         if not given.keys() <= self.allowed:
             self._unexpected(given)
         if not self.required <= given.keys():
@@ -149,6 +152,17 @@ class BuildPlan:
             regions=self._regions(ir, given) if self.decl.region_fields else (),
             location_id=given.get("location_id"),
         )
+
+    def _unpacked(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`view=v[i, 0]` is `view=v, indices=[i, 0]`."""
+        found = dict(given)
+        for name, indices in self.indexed.items():
+            value = given.get(name)
+            if isinstance(value, IndexedValue):
+                if indices in given:
+                    raise self.refuse(f"{name} has indices, and {indices} is given too")
+                found |= {name: value.value, indices: list(value.indices)}
+        return found
 
     def _unexpected(self, given: Mapping[str, Any]) -> None:
         unknown = next(name for name in given if name not in self.allowed)
@@ -301,6 +315,18 @@ class BuildPlan:
                 arguments += [("", init.type) for init in given.get(element.operands) or ()]
                 return ir.region(arguments)
         return Region([Block()])
+
+
+def _indexed_operands(elements: Iterable[Element]) -> dict[str, str]:
+    """Operand -> the index list that follows it in the text."""
+    found: dict[str, str] = {}
+    last = ""
+    for element in elements:
+        if isinstance(element, IndexList):
+            found[last] = element.name
+        elif isinstance(element, OperandRef):
+            last = element.name
+    return found
 
 
 def _flatten(elements: Iterable[Element]) -> Iterator[Element]:

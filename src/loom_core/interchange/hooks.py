@@ -122,7 +122,7 @@ def _uniform_barriers(c: Checked) -> None:
     }
     if not any(op.name in waiting for op in _inside(body)):
         return
-    divergent = divergent_values(body)
+    divergent = divergent_values(body, c.module)
     for op in _reached_apart(body, divergent, False):
         if op.name in waiting:
             message = f"not all workitems of a workgroup reach this {op.name}"

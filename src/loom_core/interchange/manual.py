@@ -21,8 +21,8 @@ Programs outside Loom build modules with `loom.importers` and `loom.builders`, k
 workgroup: what all its workitems agree on is a scalar, the rest tiles with an element for each workitem. Control flow
 that workitems take alike stays; where they part, both ways run under masks. Each operation ends for all workitems
 before the next begins, so barriers add nothing. Reductions and scans of floats have the order of
-[numerics.md](numerics.md). Kernels of scalars, views and structured control flow run, workgroup memory, atomics,
-subgroup and workgroup operations included; blocks and branches, vectors of a workitem, calls, private memory and
+[numerics.md](numerics.md). Kernels of scalars, views and structured control flow run, calls, allocated memory, atomics,
+subgroup and workgroup operations included; branches between blocks, vectors of a workitem, clusters and
 asynchronous copies are refused (LOOM-F501).
 
 In the forms below `%x` is an operand (`%x*` any number), `T(x)` its type, `$x` an attribute, `{attrs}` all further

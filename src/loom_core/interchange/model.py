@@ -224,18 +224,32 @@ class Module:
     `file_header` are the comment lines before the first operation that belong to the file, `encodings` its encodings.
     """
 
-    def __init__(self, name: str = "", flags: int = 0, file_header: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        name: str = "",
+        flags: int = 0,
+        file_header: Iterable[str] = (),
+        strings: StringTable | None = None,
+        types: TypeTable | None = None,
+        locations: LocationTable | None = None,
+        values: Iterable[Value] = (),
+        symbols: Iterable[Symbol] = (),
+        encodings: Iterable[Encoding] = (),
+        sources: Iterable[str] = (),
+    ) -> None:
         self.name = name
         self.flags = flags
         self.file_header = tuple(file_header)
-        self.strings = StringTable()
-        self.types = TypeTable()
-        self.locations = LocationTable()
-        self.values: list[Value] = []
+        self.strings = strings if strings is not None else StringTable()
+        self.types = types if types is not None else TypeTable()
+        self.locations = locations if locations is not None else LocationTable()
+        self.values = list(values)
         self.symbols: list[Symbol] = []
-        self.encodings: list[Encoding] = []
-        self.sources: list[str] = []
+        self.encodings = list(encodings)
+        self.sources = list(sources)
         self.body = Block()
+        for symbol in symbols:
+            self.add_symbol(symbol)
 
     def add_value(self, value: Value) -> int:
         """Append a value and return its id."""

@@ -134,12 +134,18 @@ def _vote_count(c: Conversion, op: Operation) -> None:
 
 def _mask_of(c: Conversion, predicate: Value, size: int, dtype: DType) -> Value:
     """A bit for each lane of the group for which the predicate holds."""
-    if size > dtype.bits:
-        c.refuse(f"{dtype} has no bit for each of {size} lanes")
-    bit = c.lanes.make(ShiftLeft, c.lanes.make(Constant, value=1, type=TileType(dtype, c.lanes.shape)),
-                       c.lanes.cast(_positions(c, size), dtype))  # fmt: skip
+    bit = _lane_bits(c, size, dtype)
     chosen = c.lanes.make(Select, c.lanes.spread(predicate), bit, c.lanes.like(0, bit))
     return _combined(c, chosen, "or", size)
+
+
+def _lane_bits(c: Conversion, size: int, dtype: DType) -> Value:
+    """The bit of each workitem in the masks of its group."""
+    if size > dtype.bits:
+        c.refuse(f"{dtype} has no bit for each of {size} lanes")
+    one = c.lanes.make(Constant, value=1, type=TileType(dtype, c.lanes.shape))
+    found: Value = c.lanes.make(ShiftLeft, one, c.lanes.cast(_positions(c, size), dtype))
+    return found
 
 
 @converts("kernel.subgroup.vote.ballot")
@@ -150,6 +156,31 @@ def _ballot(c: Conversion, op: Operation) -> None:
 @converts("kernel.subgroup.active.mask")
 def _active(c: Conversion, op: Operation) -> None:
     c.bind(op.results[0], _mask_of(c, c.lanes.active(), _groups(c, op), c.result_dtype(op)))
+
+
+@converts("kernel.subgroup.match.any", "kernel.subgroup.match.all")
+def _match(c: Conversion, op: Operation) -> None:
+    """A bit for each running lane of an equal value; `all` gives 0 unless every running lane has one."""
+    size = _groups(c, op)
+    value, dtype = c.tile(op.operands[0]), c.result_dtype(op)
+    square = (c.launch.lanes // size, size, size)
+    rows, columns = (
+        c.lanes.make(Broadcast, c.lanes.make(ExpandDims, _rows(c, value, size), axis=axis), shape=square)
+        for axis in (2, 1)
+    )
+    equal = c.lanes.make(Compare, rows, columns, predicate="eq")
+    bits = _lane_bits(c, size, dtype)
+    bits = c.lanes.make(Select, c.lanes.active(), bits, c.lanes.like(0, bits))
+    wide = c.lanes.make(Broadcast, c.lanes.make(ExpandDims, _rows(c, bits, size), axis=1), shape=square)
+    chosen = c.lanes.make(Select, equal, wide, c.lanes.like(0, wide))
+    matching = _flat(c, c.lanes.make(Reduce, chosen, kind="or", axis=2))
+    if op.name == "kernel.subgroup.match.any":
+        c.bind(op.results[0], matching)
+        return
+    running = c.lanes.spread(_combined(c, bits, "or", size))
+    alike = c.lanes.make(Compare, matching, running, predicate="eq")
+    c.bind(op.results[0], c.lanes.make(Select, alike, matching, c.lanes.like(0, matching)))
+    c.bind(op.results[1], alike)
 
 
 # ---- lanes ----

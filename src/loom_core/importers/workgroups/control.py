@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loom_core.base.diagnostics import InternalError
 from loom_core.base.dtype import bool_
 from loom_core.importers.workgroups.conversion import Conversion, converts
 from loom_core.interchange.model import Operation, Region
@@ -44,6 +45,8 @@ def _in_block(c: Conversion, region: Region, block: Block) -> list[Value]:
 
 def _end(c: Conversion, block: Block, values: list[Value], types: list[TileType]) -> None:
     """Yield values from a block, spread where the types are those of tiles."""
+    if any(type.is_scalar and not value.type.is_scalar for value, type in zip(values, types, strict=True)):
+        raise InternalError(what="a value that was taken to be the same for all workitems is not")
     with c.lanes.builder.at(block):
         shaped = [value if type.is_scalar else c.lanes.spread(value) for value, type in zip(values, types, strict=True)]
         c.lanes.make(Yield, shaped)
@@ -198,7 +201,39 @@ def _parted_for(c: Conversion, op: Operation, bounds: list[Value], initial: list
 
 @converts("scf.while")
 def _while(c: Conversion, op: Operation) -> None:
-    """A loop of masks: a workitem that leaves keeps what it was handed last."""
+    """A loop of masks where workitems leave it one by one, else a loop of all while some run."""
+    if parted(c, op):
+        _parted_while(c, op)
+        return
+    before, after = op.regions
+    initial = [c.value(value) for value in op.operands]
+    types = _spread_types(c, before.blocks[0].arg_ids, initial, before.blocks[0].arg_ids)
+    initial = [_as(c, value, type) for value, type in zip(initial, types, strict=True)]
+    ahead = Block(tuple(types))
+    for argument, value in zip(before.blocks[0].arg_ids, ahead.arguments, strict=True):
+        c.bind(argument, value)
+    condition, *handed = _in_block(c, before, ahead)
+    received = after.blocks[0].arg_ids
+    results = [
+        value.type.with_shape(c.lanes.shape) if argument in c.divergent or result in c.divergent else value.type
+        for value, argument, result in zip(handed, received, op.results, strict=True)
+    ]
+    with c.lanes.builder.at(ahead):
+        # Where no workitem runs at all, nothing promises that the loop ends.
+        if c.lanes.mask is not None:
+            condition = c.lanes.make(And, condition, c.lanes.any(c.lanes.mask))
+    _end(c, ahead, [condition, *handed], [condition.type, *results])
+    block = Block(tuple(results))
+    for argument, value in zip(received, block.arguments, strict=True):
+        c.bind(argument, value)
+    _end(c, block, _in_block(c, after, block), types)
+    made = c.lanes.builder.create_op(While, initial, regions=[ahead, block], types=tuple(results))
+    for result, value in zip(op.results, made.results, strict=True):
+        c.bind(result, value)
+
+
+def _parted_while(c: Conversion, op: Operation) -> None:
+    """A workitem that leaves keeps what it was handed last."""
     before, after = op.regions
     initial = [c.tile(value) for value in op.operands]
     latched = [

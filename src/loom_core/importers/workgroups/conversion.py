@@ -32,10 +32,12 @@ class KernelParameter:
 
 @dataclass(eq=False, slots=True)
 class Memory:
-    """Bytes: an argument of the launch, or a window of `byte_count` bytes that the kernel allocates."""
+    """Bytes: an argument of the launch, or a window of `byte_count` bytes that the kernel allocates, for the workgroup
+    or, if private, for each workitem."""
 
     name: str
     byte_count: int | None = None
+    private: bool = False
     dtype: DType | None = None
     pointer: Value | None = None
 
@@ -89,6 +91,8 @@ class Conversion:
         self.multiples: dict[int, int] = {}
         """A number that is known to divide a value, where it is more than 1; 0 divides only 0."""
         self.at: Operation = kernel
+        self.calls: list[Operation] = []
+        """The functions that are being put in place of calls, outermost first."""
 
     # ---- refusals ----
 
@@ -111,6 +115,16 @@ class Conversion:
         if name and not value.name:
             value.name = name
         self.values[id] = value
+
+    def pass_on(self, source: int, target: int) -> None:
+        """Let `target` stand for what `source` stands for."""
+        if source in self.memories:
+            self.memories[target] = self.memories[source]
+        elif source in self.views:
+            self.views[target] = self.views[source]
+        else:
+            self.values[target] = self.value(source)
+            self.multiples[target] = self.multiple(source)
 
     def dtype_of(self, type: Type) -> DType:
         if not isinstance(type, ScalarType):
@@ -187,7 +201,7 @@ def _reason(op: Operation) -> str:
     if dialect == "vector":
         return "workitems compute with scalars; vectors of a workitem are not mapped"
     if dialect == "func":
-        return "calls are not mapped; inline the function"
+        return "only functions of this module are called"
     return "it has no counterpart on the machine"
 
 

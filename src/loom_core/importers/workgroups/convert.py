@@ -7,7 +7,7 @@ from typing import Final
 
 from loom_core.importers.kernel_module import known_ops
 from loom_core.importers.presets import target_preset_amdgpu_subgroup_size
-from loom_core.importers.workgroups import collectives, control, memory, numbers
+from loom_core.importers.workgroups import byte_ranges, calls, collectives, control, memory, numbers
 from loom_core.importers.workgroups.conversion import CONVERTERS, Conversion, KernelParameter, Memory
 from loom_core.importers.workgroups.launch import Launch
 from loom_core.interchange.model import Module, Operation
@@ -17,7 +17,7 @@ from loom_core.ir.block import Function
 from loom_core.ops.control import Return
 
 DEFAULT_SUBGROUP_SIZE: Final = 32
-FAMILIES: Final = (numbers, memory, control, collectives)
+FAMILIES: Final = (numbers, memory, byte_ranges, control, calls, collectives)
 """The modules whose operations are converted."""
 
 
@@ -35,7 +35,7 @@ def convert_kernel(module: Module, kernel: Operation, launch: Launch) -> Convert
     body = kernel.regions[1]
     declarations = {op.name: op for op in known_ops()}
     conversion = Conversion(
-        module, kernel, launch, declarations, divergent_values(body), _subgroup_size(module, kernel, launch)
+        module, kernel, launch, declarations, divergent_values(body, module), _subgroup_size(module, kernel, launch)
     )
     if len(body.blocks) != 1:
         conversion.refuse("control flow between blocks is not mapped; use scf")

@@ -81,15 +81,21 @@ def _rotate(forward: type[Op], left: bool) -> Row:
     return build
 
 
-def _round_up(signed: bool) -> Row:
-    """The quotient rounded down or cut off, and 1 where something is left."""
+def _rounded(up: bool, signed: bool) -> Row:
+    """The quotient cut off, then moved by 1 where something is left on the other side; all ones for a zero divisor."""
 
     def build(b: Lanes, v: list[Value], attributes: CanonicalAttrDict, dtype: DType) -> Value:
+        if dtype is bool_:
+            raise Unmapped(BOOLS_ARE_NO_NUMBERS)
         x, y = v if signed else map(b.unsigned, v)
-        quotient = b.make(e.FloorDiv if signed else e.Div, x, y)
-        left = b.make(e.Sub, x, b.make(e.Mul, quotient, y))
-        more = b.make(e.Compare, left, b.like(0, left), predicate="ne")
-        return b.bits_as(b.make(e.Add, quotient, b.cast(more, quotient.type.dtype)), v[0].type.dtype)
+        zero = b.like(0, y)
+        quotient, left = b.make(e.Div, x, y), b.make(e.Rem, x, y)
+        moves = b.make(e.And, *(b.make(e.Compare, part, zero, predicate="ne") for part in (left, y)))
+        if signed:
+            apart = b.make(e.Compare, b.make(e.Xor, left, y), zero, predicate="ge" if up else "lt")
+            moves = b.make(e.And, moves, apart)
+        moved = b.make(e.Add if up else e.Sub, quotient, b.cast(moves, quotient.type.dtype))
+        return b.bits_as(moved, v[0].type.dtype)
 
     return build
 
@@ -260,8 +266,9 @@ _INDEX: Final[dict[str, Row]] = {
 }  # fmt: skip
 _SCALAR: Final[dict[str, Row]] = {
     "addi": direct(e.Add), "subi": direct(e.Sub), "muli": direct(e.Mul), "divsi": direct(e.Div),
-    "divui": unsigned(e.Div), "remsi": direct(e.Rem), "remui": unsigned(e.Rem), "ceildivsi": _round_up(True),
-    "ceildivui": _round_up(False), "floordivsi": direct(e.FloorDiv), "minsi": direct(e.Min), "maxsi": direct(e.Max),
+    "divui": unsigned(e.Div), "remsi": direct(e.Rem), "remui": unsigned(e.Rem), "ceildivsi": _rounded(True, True),
+    "ceildivui": _rounded(True, False), "floordivsi": _rounded(False, True),
+    "minsi": direct(e.Min), "maxsi": direct(e.Max),
     "minui": unsigned(e.Min), "maxui": unsigned(e.Max), "negi": direct(e.Negate), "absi": direct(e.Abs),
     "signi": _sign, "fmai": _multiply_add, "cmpi": _compare_integers,
     "addf": direct(e.Add), "subf": direct(e.Sub), "mulf": direct(e.Mul), "divf": direct(e.Div), "remf": direct(s.Fmod),

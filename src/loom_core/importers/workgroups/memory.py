@@ -34,12 +34,14 @@ def _assumed_one(c: Conversion, op: Operation) -> None:
 
 @converts("buffer.alloca")
 def _allocate(c: Conversion, op: Operation) -> None:
-    if op.attributes["memory_space"] != "workgroup":
-        c.refuse(f"{op.attributes['memory_space']} memory is not mapped; workgroup memory is")
+    space = op.attributes["memory_space"]
+    if space not in ("workgroup", "private"):
+        c.refuse(f"{space} memory is not allocated by kernels; workgroup and private memory is")
     constant = next((o for o in c.module.walk() if o.results == op.operands and o.name == "index.constant"), None)
     if constant is None:
         c.refuse("the length is no constant")
-    c.memories[op.results[0]] = Memory(c.module.values[op.results[0]].name, int(constant.attributes["value"]))
+    byte_count = int(constant.attributes["value"])
+    c.memories[op.results[0]] = Memory(c.module.values[op.results[0]].name, byte_count, space == "private")
 
 
 @converts("buffer.length")
@@ -51,15 +53,23 @@ def _length(c: Conversion, op: Operation) -> None:
 
 @converts("buffer.load.i8.u")
 def _load_byte(c: Conversion, op: Operation) -> None:
-    pointer = _address(c, c.pointer(_touched(c, op.operands[0], u8), u8), c.value(op.operands[1]))
-    c.bind(op.results[0], c.lanes.cast(_load(c, pointer), i32))
+    c.bind(op.results[0], load_byte(c, op.operands[0], c.value(op.operands[1])))
 
 
 @converts("buffer.store.i8")
 def _store_byte(c: Conversion, op: Operation) -> None:
     value, target, offset = op.operands
-    pointer = _address(c, c.pointer(_touched(c, target, u8), u8), c.value(offset))
-    _store(c, pointer, c.lanes.cast(c.value(value), u8))
+    store_byte(c, target, c.value(offset), c.value(value))
+
+
+def load_byte(c: Conversion, buffer: int, offset: Value) -> Value:
+    """The byte of a buffer at an offset, i32."""
+    return c.lanes.cast(_load(c, _address(c, _touched(c, buffer, u8), u8, offset)), i32)
+
+
+def store_byte(c: Conversion, buffer: int, offset: Value, value: Value) -> None:
+    """Write the low byte of an integer."""
+    _store(c, _address(c, _touched(c, buffer, u8), u8, offset), c.lanes.cast(value, u8))
 
 
 def _touched(c: Conversion, id: int, dtype: DType) -> Memory:
@@ -76,12 +86,18 @@ def _allocated(c: Conversion, memory: Memory, dtype: DType) -> None:
         # At the start of the kernel: every later use sees it.
         block = c.function.body
         with c.lanes.builder.at(block, block.operations[0] if block.operations else None):
-            window = c.lanes.make(Window, shape=(memory.byte_count // dtype.itemsize,), dtype=dtype)
+            copies = c.launch.lanes if memory.private else 1
+            window = c.lanes.make(Window, shape=(copies * memory.byte_count // dtype.itemsize,), dtype=dtype)
         memory.dtype, memory.pointer = dtype, window
 
 
-def _address(c: Conversion, pointer: Value, offset: Value) -> Value:
-    """The pointer plus an offset in elements."""
+def _address(c: Conversion, memory: Memory, dtype: DType, offset: Value) -> Value:
+    """The pointer to the element of memory at an offset in elements; private memory of workitems lies side by side."""
+    pointer = c.pointer(memory, dtype)
+    if memory.private and memory.byte_count is not None:
+        lane = c.lanes.lane()
+        own = c.lanes.make(Mul, lane, c.lanes.like(memory.byte_count // dtype.itemsize, lane))
+        offset = c.lanes.make(Add, c.lanes.spread(offset), own)
     found: Value = c.lanes.make(AddPointer, *c.lanes.alike(pointer, offset))
     return found
 
@@ -169,7 +185,7 @@ def _view_pointer(c: Conversion, op: Operation) -> Value:
     start = view.byte_offset
     if view.dtype.itemsize > 1:
         start = c.lanes.make(Div, start, c.lanes.like(view.dtype.itemsize, start))
-    return _address(c, c.pointer(view.memory, view.dtype), _plus(c, start, element))
+    return _address(c, view.memory, view.dtype, _plus(c, start, element))
 
 
 @converts("view.refine")

@@ -15,7 +15,7 @@ from loom_core.isa.encoding import decode
 from loom_core.isa.machine import L1_MINI, MachineConfig
 from loom_core.objfile import LoomObject
 from loom_core.ops import elementwise as ew
-from loom_core.ops import matmul, memory, shape
+from loom_core.ops import memory, shape
 from tests.codegen.execution import compiled, faults
 from tests.codegen.sketch import FILE, Sketch
 
@@ -236,13 +236,6 @@ def test_operations_that_no_engine_has() -> None:
     tile = k.load((8,), i32)
     k.store(k.op(ew.FloorDiv, tile, tile))
     assert "`floordiv` is not supported on i32" in str(refusal(k, Unsupported))
-
-
-def test_products_that_the_matrix_unit_does_not_compute() -> None:
-    k = Sketch()
-    wide = k.load((8, 8), i32)
-    k.store(k.op(matmul.Dot, wide, wide, dtype=i32))
-    assert "a matrix product is not supported on i32" in str(refusal(k, Unsupported))
 
 
 def test_bools_that_differ() -> None:

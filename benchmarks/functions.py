@@ -128,7 +128,7 @@ def softmax_kernel(x, z, n, ROWS: ltl.constexpr, COLUMNS: ltl.constexpr):
     place = row[:, None] * n + ltl.arange(0, COLUMNS)[None, :]
     value = ltl.load(x + place)
     value = ltl.exp(value - ltl.max(value, axis=1)[:, None])
-    ltl.store(z + place, value / ltl.sum(value, axis=1)[:, None])
+    ltl.store(z + place, value * (1.0 / ltl.sum(value, axis=1))[:, None])
 
 
 @ltl.jit

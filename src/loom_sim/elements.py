@@ -151,7 +151,7 @@ def _guarded_binary(scalar: Scalar, ordinary: Scalar, holds: Scalar, loads: Sequ
     def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
         rare = np.int32(0)
         for i in range(count):
-            rare = select(holds(load_a(a, i), load_b(b, i)), rare, np.int32(1))
+            rare = np.int32(rare | (not holds(load_a(a, i), load_b(b, i))))
         if rare == 0:
             for i in range(count):
                 store(dst, i, ordinary(load_a(a, i), load_b(b, i)))

@@ -229,3 +229,5 @@ def test_loops_vectorise_without_calls(name: str) -> None:
     _, assembly = compiled(name)
     assert re.search(r"%[yz]mm", assembly)
     assert not re.search(r"\bcallq?\s", assembly)
+    # A loop of single elements that LLVM has unrolled is one that it could not vectorise.
+    assert not re.search(r"movss\s+\d+\(%\w+,%\w+,4\), %xmm", assembly)

@@ -124,7 +124,7 @@ def _tangent_of_quadrant(r: Float32, r_low: Float32, quadrant: Int32) -> Float32
 @scalar
 def trigonometric_is_ordinary(x: Float32) -> Bool:
     """Whether the `*_ordinary` functions hold for x."""
-    return (abs32(x) <= _LIMIT) | (x != x)
+    return not abs32(x) > _LIMIT  # true of a NaN; one comparison, or the loop over it would not vectorise
 
 
 @scalar

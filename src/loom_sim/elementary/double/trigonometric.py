@@ -151,7 +151,7 @@ def _tangent_of_quadrant(r: Float64, r_low: Float64, quadrant: Int64) -> Float64
 @scalar
 def trigonometric_is_ordinary(x: Float64) -> Bool:
     """Whether the `*_ordinary` functions hold for x."""
-    return (abs64(x) <= _LIMIT) | (x != x)
+    return not abs64(x) > _LIMIT  # true of a NaN; one comparison, or the loop over it would not vectorise
 
 
 @scalar

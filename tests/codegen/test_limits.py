@@ -206,12 +206,18 @@ def test_five_dimensions_where_they_do_not() -> None:
 
 def test_six_dimensions_of_a_load_and_of_a_store() -> None:
     k = Sketch()
-    k.store(k.load((2, 1, 2, 3, 2, 2)))
+    k.store(k.load((2, 2, 2, 3, 2, 2)))
     assert "cannot be loaded; 5 is the most" in str(refusal(k, TooManyDimensions))
     k = Sketch()
-    tile = k.load((24,))
-    k.store(k.op(shape.Reshape, k.add(tile, tile), shape=(2, 1, 2, 3, 2, 1)))
+    tile = k.load((96,))
+    k.store(k.op(shape.Reshape, k.add(tile, tile), shape=(2, 2, 2, 3, 2, 2)))
     assert "cannot be stored; 5 is the most" in str(refusal(k, TooManyDimensions))
+
+
+def test_dimensions_of_one_element_do_not_count() -> None:
+    k = Sketch()
+    k.store(k.load((2, 1, 2, 3, 2, 1, 2)))
+    assert not faults(k.finished(), k.launch())
 
 
 @pytest.mark.parametrize(("loops", "fits"), [(13, True), (14, False)])

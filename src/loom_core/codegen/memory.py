@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loom_core.base.dtype import DType
@@ -43,8 +43,6 @@ class Descriptor:
 def describe(context: Context, op: memory.DmaLoad, evaluate: Evaluate) -> Descriptor:
     """The descriptor of a load; `evaluate` turns its scalars into operands."""
     sizes = op.shape or (1,)
-    if len(sizes) > MAX_DMA_DIMS:
-        raise TooManyDimensions(op.location, rank=len(sizes), verb="loaded", limit=MAX_DMA_DIMS)
     dims = tuple((evaluate(stride), evaluate(lo), evaluate(hi)) for stride, lo, hi in op.dimensions)
     fill = evaluate(op.fill) if op.fill is not None else 0
     place = context.place(op.base, evaluate(op.offset))
@@ -61,25 +59,59 @@ class Route:
     stream: object = None
 
 
-def emit_load(context: Context, op: memory.DmaLoad, source: Descriptor, tile: Tile, route: Route) -> None:
-    """Copy into a row-major tile."""
-    itemsize = op.result.type.dtype.itemsize
-    operands: list[Operand] = [source.space, source.offset, SPACE_SRAM, tile.base, source.fill]
-    strides = tile.strides or (itemsize,)
-    for position, (size, (stride, lo, hi), target) in enumerate(zip(source.sizes, source.dims, strides, strict=True)):
+Row = tuple[int, Operand, Operand, Operand, Operand]
+"""One dimension of a copy: size, strides of source and target, lo and hi."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What a copy command says beside its dimensions; `verb` is for diagnostics."""
+
+    source: tuple[int, Operand]
+    target: tuple[int, Operand]
+    dtype: DType
+    accesses: Sequence[Access]
+    note: str
+    verb: str
+    fill: Operand = 0
+    skip: bool = True
+
+
+def emit_copy(context: Context, copy: Copy, rows: Sequence[Row], route: Route) -> None:
+    """A strided copy, without the dimensions of one element that exists in any case."""
+    kept = [row for row in rows if not (row[0] == 1 and row[3] == 0 and isinstance(row[4], int) and row[4] >= 1)]
+    kept = kept or [*rows[:1]]
+    if len(kept) > MAX_DMA_DIMS:
+        raise TooManyDimensions(context.emitter.location, rank=len(kept), verb=copy.verb, limit=MAX_DMA_DIMS)
+    operands: list[Operand] = [*copy.source, *copy.target, copy.fill]
+    for position, (size, *numbers) in enumerate(kept):
         extent: Operand = size
         if position == 0 and route.enabled != 1:
             extent = context.emitter.scalar("mul", route.enabled, size)
-        operands += [extent, stride, target, lo, hi]
+        operands += [extent, *numbers]
     context.emitter.emit(
         "copy",
         operands,
-        flags={"ndim": len(source.sizes), "log2_bytes": itemsize.bit_length() - 1, "skip": 0},
+        flags={"ndim": len(kept), "log2_bytes": copy.dtype.itemsize.bit_length() - 1, "skip": int(copy.skip)},
         queue=route.queue,
-        accesses=[source.access, context.access(tile, write=True)],
-        note=f"load {context.name_of(op.result)}",
+        accesses=copy.accesses,
+        note=copy.note,
         stream=route.stream,
     )
+
+
+def emit_load(context: Context, op: memory.DmaLoad, source: Descriptor, tile: Tile, route: Route) -> None:
+    """Copy into a row-major tile."""
+    dtype = op.result.type.dtype
+    strides = tile.strides or (dtype.itemsize,)
+    rows: list[Row] = [
+        (size, stride, target, lo, hi)
+        for size, (stride, lo, hi), target in zip(source.sizes, source.dims, strides, strict=True)
+    ]
+    accesses = [source.access, context.access(tile, write=True)]
+    note = f"load {context.name_of(op.result)}"
+    places = (source.space, source.offset), (SPACE_SRAM, tile.base)
+    emit_copy(context, Copy(*places, dtype, accesses, note, "loaded", source.fill, skip=False), rows, route)
 
 
 def emit_pack(context: Context, source: Descriptor, use: PanelUse, panel: Tile, route: Route) -> None:
@@ -142,44 +174,33 @@ def pack_from_sram(context: Context, value: Value) -> None:
 @lowers(memory.DmaStore)
 def lower_dma_store(context: Context, op: memory.DmaStore) -> None:
     """Copy a tile out; a scalar that the ACP holds goes through a window."""
-    sizes = op.shape or (1,)
-    if len(sizes) > MAX_DMA_DIMS:
-        raise TooManyDimensions(op.location, rank=len(sizes), verb="stored", limit=MAX_DMA_DIMS)
-    itemsize = op.value.type.dtype.itemsize
+    dtype = op.value.type.dtype
     tile = stored_tile(context, op.value)
     place = context.place(op.base, context.scalar(op.offset))
-    operands: list[Operand] = [SPACE_SRAM, tile.base, place.space, place.offset, 0]
-    for size, source, (stride, lo, hi) in zip(sizes, tile.strides or (itemsize,), op.dimensions, strict=True):
-        operands += [size, source, context.scalar(stride), context.scalar(lo), context.scalar(hi)]
-    context.emitter.emit(
-        "copy",
-        operands,
-        flags={"ndim": len(sizes), "log2_bytes": itemsize.bit_length() - 1, "skip": 1},
-        queue=context.store_queue,
-        accesses=[context.access(tile, write=False), Access(place.target, write=True)],
-        note="store",
-    )
+    rows: list[Row] = [
+        (size, source, context.scalar(stride), context.scalar(lo), context.scalar(hi))
+        for size, source, (stride, lo, hi) in zip(
+            op.shape or (1,), tile.strides or (dtype.itemsize,), op.dimensions, strict=True
+        )
+    ]
+    accesses = [context.access(tile, write=False), Access(place.target, write=True)]
+    places = (SPACE_SRAM, tile.base), (place.space, place.offset)
+    emit_copy(context, Copy(*places, dtype, accesses, "store", "stored"), rows, Route(context.store_queue))
 
 
 @lowers(memory.DmaCopy)
 def lower_dma_copy(context: Context, op: memory.DmaCopy) -> None:
     """One descriptor, on the loads' queues."""
-    if len(op.shape) > MAX_DMA_DIMS:
-        raise TooManyDimensions(op.location, rank=len(op.shape), verb="copied", limit=MAX_DMA_DIMS)
     source = context.place(op.source, context.scalar(op.source_offset))
     target = context.place(op.target, context.scalar(op.target_offset))
-    operands: list[Operand] = [source.space, source.offset, target.space, target.offset, 0]
+    rows: list[Row] = []
     for size, numbers in zip(op.shape, op.dimensions, strict=True):
-        operands += [size, *map(context.scalar, numbers)]
-    itemsize = op.source.type.pointee.itemsize
-    context.emitter.emit(
-        "copy",
-        operands,
-        flags={"ndim": len(op.shape), "log2_bytes": itemsize.bit_length() - 1, "skip": 1},
-        queue=context.dma_queue(),
-        accesses=[Access(source.target, write=False), Access(target.target, write=True)],
-        note="copy",
-    )
+        step, other, lo, hi = map(context.scalar, numbers)
+        rows.append((size, step, other, lo, hi))
+    accesses = [Access(source.target, write=False), Access(target.target, write=True)]
+    places = (source.space, source.offset), (target.space, target.offset)
+    copy = Copy(*places, op.source.type.pointee, accesses, "copy", "copied")
+    emit_copy(context, copy, rows, Route(context.dma_queue()))
 
 
 @lowers(memory.Window)

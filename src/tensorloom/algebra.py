@@ -252,3 +252,20 @@ def _sliced(size: Size, part: slice) -> Size:
     if part.start in (None, 0) and part.step in (None, 1) and isinstance(part.stop, Dim):
         return part.stop
     return None
+
+
+def merged(values: Sequence[Any]) -> Any:
+    """What is known of a value that is one of several."""
+    first = values[0]
+    if all(value is first for value in values[1:]):
+        return first
+    if all(isinstance(value, Tensor) for value in values):
+        shapes = [value.shape for value in values]
+        dtypes = {value.dtype for value in values}
+        dtype = dtypes.pop() if len(dtypes) == 1 else ""
+        if None in shapes or len({len(shape) for shape in shapes}) != 1:
+            return Tensor(None, dtype)
+        sizes = (sizes[0] if all(size == sizes[0] for size in sizes) else None for sizes in zip(*shapes, strict=True))
+        return Tensor(tuple(sizes), dtype)
+    same = all(type(value) is type(first) and value == first for value in values)
+    return first if same and isinstance(first, bool | int | float | str | Dim) else UNKNOWN

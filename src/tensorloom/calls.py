@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorloom.algebra import merged
 from tensorloom.arguments import REQUIRED, Issue, Signature
 from tensorloom.diagnostics import (
     NoForward,
@@ -272,8 +273,6 @@ def _key_of(value: Any) -> Any:
 
 
 def _result(returned: list[Any]) -> Any:
-    from tensorloom.interpreter import merged
-
     return merged(returned) if returned else None
 
 

@@ -112,8 +112,6 @@ def _load(given: argparse.Namespace) -> Checked:
 
 def _sound(given: argparse.Namespace) -> Checked:
     """The checked program; its warnings are shown."""
-    if getattr(given, "target", "torch") != "torch":
-        raise NoSuchTarget(target=given.target)
     checked = _load(given).require()
     if not given.json:
         _show(checked.diagnostics, given)
@@ -152,12 +150,13 @@ def default_output(path: Path) -> Path:
 
 
 def _compile(given: argparse.Namespace) -> int:
-    from tensorloom.emit import emit
+    from tensorloom.emit import generator
 
+    generate = generator(given.target)
     started = time.perf_counter()
     path = Path(given.file)
     checked = _sound(given)
-    emitted = emit(checked, comments=not given.plain)
+    emitted = generate(checked, not given.plain)
     spent = 1000 * (time.perf_counter() - started)
     output = default_output(path) if given.output is None else Path(given.output)
     if given.output == "-":
@@ -177,15 +176,16 @@ def _compile(given: argparse.Namespace) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from tensorloom.emit import emit
+    from tensorloom.emit import generator
     from tensorloom.execution import run, run_processes
 
+    generate = generator(given.target)
     path = Path(given.file)
     checked = _sound(given)
     if given.processes > 1 and "RANK" not in os.environ:
         return run_processes(given.processes, [sys.executable, "-m", "tensorloom", "run", given.file])
     name = str(default_output(path.absolute()))
-    return run(emit(checked), name, path.absolute().parent)
+    return run(generate(checked, True), name, path.absolute().parent)
 
 
 def _info(given: argparse.Namespace) -> int:

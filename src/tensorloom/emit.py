@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tensorloom.diagnostics import NoSuchTarget
 from tensorloom.driver import Checked
 from tensorloom.emit_expressions import ExpressionWriter, Needs
 from tensorloom.emit_training import TrainingWriter
@@ -68,12 +70,23 @@ class Emitted:
     origins: tuple[Origin | None, ...]
 
 
+def generator(target: str) -> Generator:
+    """The code generator for a target: `torch`. Raises NoSuchTarget for one that is not there yet."""
+    if target not in _GENERATORS:
+        raise NoSuchTarget(target=target)
+    return _GENERATORS[target]
+
+
 def emit(checked: Checked, comments: bool = True) -> Emitted:
     """The Python text of a program without errors. The same program gives the same text, everywhere.
 
     `comments`: lines end with the place in the program that they come from.
     """
     return _Emitter(checked, comments).run()
+
+
+Generator = Callable[[Checked, bool], Emitted]
+_GENERATORS: Final[dict[str, Generator]] = {"torch": emit}
 
 
 class _Emitter:
@@ -131,6 +144,8 @@ class _Emitter:
             out.verbatim(_KERNEL_IMPORTS)
         out.blank()
         out.verbatim(_PROCESSES if distributed else _DEVICE)
+        if any(not isinstance(statement, Import | Model | Function | Kernel) for statement in main.program.body):
+            self.announce(distributed)
         seeds = [plan.seed for plan in self.checked.trains.values() if plan.seed is not None]
         if seeds:
             out.add(f"torch.manual_seed({self.writer_of(main).text(seeds[0], OR)})")
@@ -138,6 +153,15 @@ class _Emitter:
             out.blank(2)
             out.verbatim(snippet.text)
         out.blank(2)
+
+    def announce(self, distributed: bool) -> None:
+        """What a script runs on; once, not for each process."""
+        line = 'print(f"TensorLoom: PyTorch {torch.__version__}, {device}")'
+        if not distributed:
+            self.out.add(line)
+            return
+        with self.out.block("if rank == 0:"):
+            self.out.add(line)
 
     # ---- definitions
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from loom_core.base.diagnostics import Diagnostic
 from loom_core.base.location import Location
 from tensorloom import algebra
 from tensorloom.arguments import Issue, nearest_hint
+from tensorloom.calls import Caller
 from tensorloom.diagnostics import AnnotationDiffers, BadUnpack, NoSuchMember, TensorLoomError
 from tensorloom.dims import Dim, Shape, Size, add, as_size, may_equal, merge, multiply, shape_text, subtract, symbol
 from tensorloom.functions import DEVICES, DTYPES, FUNCTIONS, METHODS, DType
@@ -65,9 +66,6 @@ from tensorloom.values import (
     Tensor,
 )
 
-if TYPE_CHECKING:
-    from tensorloom.calls import Caller
-
 _MOST_ITERATIONS: Final = 32
 _MOST_BITS: Final = 256
 
@@ -115,15 +113,13 @@ class Frame:
     """Evaluates expressions and executes statements with the variables `env`."""
 
     def __init__(self, checker: Checker, unit: Unit, owner: ModelValue | None, env: dict[str, Any]) -> None:
-        from tensorloom.calls import Caller
-
         self.checker = checker
         self.unit = unit
         self.owner = owner
         self.env = env
         self.returned: list[Any] = []
         self.record = False
-        self.caller: Caller = Caller(self)
+        self.caller = Caller(self)
 
     def report(self, span: Span, issue: Issue) -> None:
         self.checker.report(self.unit, span, issue)
@@ -437,24 +433,7 @@ class Frame:
 def _merge_into(env: dict[str, Any], ends: list[dict[str, Any]]) -> None:
     for name in dict.fromkeys(name for end in ends for name in end):
         values = [end[name] for end in ends if name in end]
-        env[name] = merged(values)
-
-
-def merged(values: Sequence[Any]) -> Any:
-    """What is known of a value that is one of several."""
-    first = values[0]
-    if all(value is first for value in values[1:]):
-        return first
-    if all(isinstance(value, Tensor) for value in values):
-        shapes = [value.shape for value in values]
-        dtypes = {value.dtype for value in values}
-        dtype = dtypes.pop() if len(dtypes) == 1 else ""
-        if None in shapes or len({len(shape) for shape in shapes}) != 1:
-            return Tensor(None, dtype)
-        sizes = (sizes[0] if all(size == sizes[0] for size in sizes) else None for sizes in zip(*shapes, strict=True))
-        return Tensor(tuple(sizes), dtype)
-    same = all(type(value) is type(first) and value == first for value in values)
-    return first if same and isinstance(first, bool | int | float | str | Dim) else UNKNOWN
+        env[name] = algebra.merged(values)
 
 
 def _logic(operator: str, left: Any, right: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import textwrap
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Any
 from tensorloom.driver import Checked, check_file, check_text
 from tensorloom.emit import emit
 from tensorloom.execution import run
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src")}
+"""For processes that run this tree, wherever they start."""
 
 
 def checked(text: str, file: str = "program.tl") -> Checked:
@@ -73,7 +77,9 @@ def run_file(path: Path) -> str:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(emitted, str(path.with_suffix(".py")), path.parent)
     assert code == 0, err.getvalue()
-    return out.getvalue()
+    head, _, rest = out.getvalue().partition("\n")
+    assert head.startswith("TensorLoom: PyTorch ")
+    return rest
 
 
 def losses(output: str) -> list[float]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tensorloom import cli
+from tests.tensorloom.programs import ENVIRONMENT
 
 GOOD = """\
 model Net:
@@ -105,8 +106,10 @@ def test_compile(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(path.name for path in folder.glob("*.py")) == ["arch_nml_compiled.py", "good_compiled.py", "other.py"]
     assert "# good.tl:2" in (folder / "good_compiled.py").read_text()
     assert "# good.tl" not in (folder / "other.py").read_text()
-    ran = subprocess.run([sys.executable, "good_compiled.py"], capture_output=True, text=True, check=True)
-    assert ran.stdout == "2\n"
+    ran = subprocess.run(
+        [sys.executable, "good_compiled.py"], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+    assert ran.stdout.endswith("\n2\n")
     capsys.readouterr()
     assert tlc("compile", "good.tl", "-o", "-") == 0
     assert capsys.readouterr().out == (folder / "good_compiled.py").read_text()
@@ -123,7 +126,7 @@ def test_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "here.tl").write_text(GOOD)
     assert tlc("run", "sub/here.tl") == 0
-    assert capsys.readouterr().out == "2\n"
+    assert capsys.readouterr().out.splitlines()[1:] == ["2"]
     assert not list(folder.rglob("*.py"))
 
 
@@ -151,9 +154,13 @@ k_launcher(zeros(4), B=4)
 
 def test_a_programs_own_exit_code(folder: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "tensorloom", "run", "good.tl"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tensorloom", "run", "good.tl"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert (ran.returncode, ran.stdout) == (0, "2\n")
+    assert (ran.returncode, ran.stdout.splitlines()[1]) == (0, "2")
 
 
 def test_target_loom_is_not_there_yet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,10 +223,10 @@ def test_a_check_is_fast_and_imports_no_framework(folder: Path) -> None:
         "assert not heavy, heavy\n"
     )
     command = [sys.executable, "-c", code]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
     before = os.times()
     started = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
     after = os.times()
     # The bar is 120 ms on a quiet machine; an interpreter that may not write its caches compiles everything anew.
     assert after.children_user - before.children_user < 1.0
@@ -228,7 +235,7 @@ def test_a_check_is_fast_and_imports_no_framework(folder: Path) -> None:
 
 def test_letters_that_the_terminal_lacks(folder: Path) -> None:
     (folder / "letters.tl").write_text('let größe = 1\nprint("größe", größe)\n')
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "tensorloom", "run", "letters.tl"]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout) == (0, "gr\\xf6\\xdfe 1\n")
+    assert (ran.returncode, ran.stdout.splitlines()[1]) == (0, "gr\\xf6\\xdfe 1")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tensorloom.editing import Document, open_document
+from tests.tensorloom.programs import ENVIRONMENT
 
 PART = """\
 @model Part:
@@ -130,7 +131,7 @@ class Client:
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", "tensorloom", "lsp"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT)
         self.count = 0
 
     def send(self, method: str, params: dict[str, Any], reply: bool = True) -> Any:

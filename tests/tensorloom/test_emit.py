@@ -85,7 +85,8 @@ def test_the_head() -> None:
     text = python("let a = 1\n")
     assert text == (
         '"""Compiled from program.tl by TensorLoom."""\n\nimport torch\n\n'
-        'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n\n\na = 1\n'
+        'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
+        'print(f"TensorLoom: PyTorch {torch.__version__}, {device}")\n\n\na = 1\n'
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import torch
 from tensorloom.driver import check_file
 from tensorloom.emit import emit
 from tensorloom.training import EVENTS, LOSSES, OPTIMIZERS, OPTIONS, PRECISIONS, SCHEDULERS
-from tests.tensorloom.programs import checked, losses, message, printed, problems, python
+from tests.tensorloom.programs import ENVIRONMENT, checked, losses, message, printed, problems, python
 
 GALLERY = Path(__file__).resolve().parents[2] / "examples" / "tensorloom"
 
@@ -448,7 +447,7 @@ def test_two_processes_have_the_losses_of_one(tmp_path: Path) -> None:
         (tmp_path / path.name).write_text(path.read_text())
     program = tmp_path / "train_transformer.tl"
     command = [sys.executable, "-m", "tensorloom", "run", str(program), "--processes", "2"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**ENVIRONMENT, "OMP_NUM_THREADS": "1"}
     environment.pop("RANK", None)
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr

@@ -3,6 +3,7 @@
 The rules, each a diagnostic that names operand, grid point and block:
   out of range  a block begins outside the array                         LOOM-R121
   revisited     an output block is left and comes back later             LOOM-R122
+  parallel      an axis declared parallel has steps that share a block   LOOM-R126
 """
 
 from __future__ import annotations
@@ -29,6 +30,14 @@ class BlockRevisited(UserError):
     code = "LOOM-R122"
     template = "block {block} of output {name} is written at grid point {first} and again at {point}, after others"
     hint = "blocks that accumulate must follow each other: let the axes that reduce be the last of the grid"
+
+
+class NotParallel(UserError):
+    code = "LOOM-R126"
+    template = (
+        "grid axis {axis} is declared parallel, and the grid points {first} and {point} share block {block} of {name}"
+    )
+    hint = "an axis along which an output accumulates is arbitrary"
 
 
 Dimension = Blocked | Element | Squeezed
@@ -119,6 +128,22 @@ def _covers(dimensions: Sequence[Dimension], shape: Sequence[int], distinct: int
     ):
         return False
     return distinct == prod(-(-size // size_of(dimension)) for dimension, size in zip(dimensions, shape, strict=True))
+
+
+def check_parallel(name: str, axis: int, grid: Sequence[int], found: Numbers, location: Location) -> None:
+    """NotParallel for the first two grid points that differ in `axis` alone and have one block."""
+    if grid[axis] < 2:
+        return
+    table = found.reshape(*grid, found.shape[1])
+    before, after = (np.take(table, range(start, start + grid[axis] - 1), axis=axis) for start in (0, 1))
+    same = (before == after).all(axis=-1)
+    if not same.any():
+        return
+    first = tuple(int(i) for i in np.argwhere(same)[0])
+    point = tuple(i + (d == axis) for d, i in enumerate(first))
+    raise NotParallel(
+        location, axis=axis, first=first, point=point, block=tuple(int(i) for i in table[first]), name=name
+    )
 
 
 def check_revisits(name: str, grid: Sequence[int], found: Numbers, location: Location) -> None:

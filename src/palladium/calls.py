@@ -128,6 +128,7 @@ def kernel(
     name: str | None = None,
     machine: MachineConfig = L1,
     out_of_bounds_reads: str = "raise",
+    dimension_semantics: Any = None,
     **hints: Any,
 ) -> Any:
     """Make a kernel of a Python function of refs: of the operands, of the outputs, of scratch.
@@ -139,6 +140,8 @@ def kernel(
     grid_spec: grid, specs and scratch in one object, in place of the above.
     input_output_aliases: operand number to output number: the output begins with the operand's contents.
     out_of_bounds_reads: what an input block that begins outside its array does: "raise", or "uninitialized" for poison.
+    dimension_semantics: for each grid axis "arbitrary", or "parallel" (or upstream's kinds of it): then an output that
+        accumulates along the axis is an error.
     hints: parameters of other machines' compilers; accepted, without meaning here.
     """
 
@@ -158,6 +161,7 @@ def kernel(
                     name=name,
                     machine=machine,
                     out_of_bounds_reads=out_of_bounds_reads,
+                    dimension_semantics=dimension_semantics,
                 )
             )
         except LoomError as error:

@@ -1,16 +1,17 @@
 """What a Python function is, so that equal ones share compiled kernels: code, and the outside values that it names.
 
 Code objects are compared by value, so that a lambda written in a function that runs twice is one; closures, defaults
-and globals are followed, functions among them in turn. Other objects are taken by identity, arrays and other mutable
-ones too: what they hold is read when the kernel is traced.
+and globals are followed, functions among them in turn, and so are tuples, lists, dictionaries, arrays, dataclasses and
+namespaces. Other objects are taken by identity: what they hold is read when the kernel is traced.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import functools
 from collections.abc import Hashable
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -56,6 +57,14 @@ def _key(value: Any, within: tuple[int, ...]) -> Hashable:
         return (kind, *((_key(key, within), _key(item, within)) for key, item in value.items()))
     if isinstance(value, (np.dtype, np.generic)):
         return (kind, str(value), getattr(value, "dtype", None))
+    if kind is np.ndarray:
+        return (kind, value.dtype, value.shape, value.tobytes())
+    if id(value) in within:
+        return _Identity(value)
+    if kind is MethodType:
+        return (kind, _key(value.__func__, within), _key(value.__self__, (*within, id(value))))
+    if kind is SimpleNamespace or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        return (kind, _key(dict(vars(value)), (*within, id(value)))) if hasattr(value, "__dict__") else _Identity(value)
     return _Identity(value)
 
 

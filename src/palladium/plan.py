@@ -14,7 +14,7 @@ from loom_core.base.location import Location
 from loom_core.launch import Variant, interpret_variant, run_variant, trace_variant
 from loom_core.trace.context import caller
 from palladium.arguments import Array, Given, given_operand, maker_of
-from palladium.blocks import Dimension, Movement, check_range, check_revisits, movement
+from palladium.blocks import Dimension, Movement, check_parallel, check_range, check_revisits, movement
 from palladium.index_maps import IndexMap, Prefetched, definition, trace_index_map
 from palladium.program import Operand, Program, trace_program
 from palladium.refs import Ref
@@ -206,6 +206,9 @@ class _Making:
                 check_range(name, dimensions, shape, grid, found, location)
             if is_output:
                 check_revisits(name, grid, found, location)
+                for axis, meaning in enumerate(self.declaration.dimension_semantics):
+                    if "parallel" in meaning:
+                        check_parallel(name, axis, grid, found, location)
             known = movement(dimensions, shape, grid, found)
         ahead = getattr(spec.pipeline_mode, "count", getattr(spec.pipeline_mode, "buffer_count", 2)) > 1
         return replace(plain, dimensions=dimensions, index_map=spec.index_map, movement=known, ahead=ahead)

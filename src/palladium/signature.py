@@ -58,6 +58,7 @@ class Declaration:
     aliases: Mapping[int, int]
     machine: MachineConfig
     out_of_bounds_reads: str
+    dimension_semantics: tuple[str, ...]
     key: Hashable
 
     @property
@@ -126,7 +127,7 @@ def _is_spec(value: Any) -> bool:
 def declare(
     function: Callable[..., Any], *, out_shape: Any, grid: Any, in_specs: Any, out_specs: Any, scratch: Any,
     grid_spec: Any, num_scalar_prefetch: int, aliases: Mapping[int, int], name: str | None, machine: MachineConfig,
-    out_of_bounds_reads: str,
+    out_of_bounds_reads: str, dimension_semantics: Any = None,
 ) -> Declaration:  # fmt: skip
     """The declaration of a kernel. WrongDeclaration, WrongAlias for what cannot be one."""
     if grid_spec is not None:
@@ -157,6 +158,10 @@ def declare(
     if out_of_bounds_reads not in ("raise", "uninitialized"):
         problem = f"out_of_bounds_reads is {out_of_bounds_reads!r}"
         raise wrong(problem, 'say "raise", or "uninitialized" for poison')
+    semantics = tuple(str(one).rsplit(".", 1)[-1].lower() for one in dimension_semantics or ())
+    if semantics and len(semantics) != len(sizes):
+        problem = f"{len(semantics)} dimension_semantics for {len(sizes)} grid axes"
+        raise wrong(problem, "say of each axis whether it is parallel or arbitrary")
     specs = [block_spec(one) for one in _spec_leaves(ins)] + list(outs)
     key = (
         sizes,
@@ -170,10 +175,11 @@ def declare(
         shown,
         machine.digest(),
         out_of_bounds_reads,
+        semantics,
     )
     return Declaration(
         function, shown, sizes, ins, tuple(outs), tuple(outputs), out_shape, buffers, scratch,
-        int(num_scalar_prefetch), dict(aliases), machine, out_of_bounds_reads, key,
+        int(num_scalar_prefetch), dict(aliases), machine, out_of_bounds_reads, semantics, key,
     )  # fmt: skip
 
 

@@ -348,3 +348,19 @@ def mixed_dtypes(m: Any) -> Any:
         o[...], p[...], q[...] = x[...] + y[...], x[...] / 3, (x[...] > 2) & (y[...] < 0.5)
 
     return whole(m, body, ((16,), np.float32), ((16,), np.float32), ((16,), np.bool_))
+
+
+def casts_of_floats(m: Any) -> Any:
+    def body(x, half, brain, small, wide, numbers):  # type: ignore[no-untyped-def]
+        v = x[...]
+        half[...], brain[...] = v.astype(m.jnp.float16), v.astype(m.jnp.bfloat16)
+        small[...], wide[...] = v.astype(m.jnp.float8_e4m3fn), v.astype(m.jnp.float8_e5m2)
+        numbers[...] = v.astype(m.jnp.int32)
+
+    kinds = (np.float16, BFLOAT16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int32)
+    return whole(m, body, *[((51,), kind) for kind in kinds])
+
+
+def test_casts_are_equal() -> None:
+    special = [0.0, -0.0, 3e38, -1e30, 448.0, 464.0, 465.0, 6e4, 7e4, 1e-8, 2.5]
+    assert not differences(casts_of_floats, (np.concatenate([f32(40) * 100, np.float32(special)]),), rtol=0.0)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,3 +140,39 @@ def test_trees_of_operands_outputs_and_scratch() -> None:
     a, b = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
     found = call({"a": a, "b": b}, None)
     assert np.array_equal(found["sum"], a + b) and np.array_equal(found["difference"], a - b)
+
+
+def test_captured_values_that_change_are_seen() -> None:
+    held = SimpleNamespace(factor=2.0, table=[1.0, 5.0], array=np.full(4, 3.0, np.float32))
+
+    def body(x, o):  # type: ignore[no-untyped-def]
+        o[...] = x[...] * held.factor + held.table[1] + held.array
+
+    call = lpl.kernel(body, out_shape=lpl.ShapeDtypeStruct((4,), lpl.float32))
+    x = np.ones(4, np.float32)
+    assert np.array_equal(call(x), [10] * 4)
+    held.factor, held.table[1] = 4.0, 6.0
+    held.array[:] = 1.0
+    assert np.array_equal(call(x), [11] * 4)
+
+
+def test_the_shim_needs_no_jax() -> None:
+    code = """
+import sys
+import numpy as np
+import loom.experimental.pallas as pl
+import loom.experimental.pallas.numpy as jnp
+from loom.experimental.pallas import lax, nn, tpu, triton
+assert "numba" not in sys.modules
+names = "BlockSpec GridSpec pallas_call program_id num_programs when ds dslice load store cdiv dot softmax debug_print"
+assert all(hasattr(pl, name) for name in [*names.split(), "run_scoped", "loop", "ANY"])
+def body(x, o):
+    o[...] = nn.softmax(jnp.exp(x[...]))
+x = np.ones(8, np.float32)
+assert np.allclose(pl.pallas_call(body, pl.ShapeDtypeStruct((8,), jnp.float32))(x), 1 / 8)
+assert not {"jax", "jaxlib", "torch"} & set(sys.modules)
+"""
+    source = str(Path(loom.__file__).resolve().parents[1])
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {source!r})\n{code}"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

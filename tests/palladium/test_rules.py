@@ -397,3 +397,40 @@ def test_a_semaphore_that_would_never_be_signalled() -> None:
 def test_kernel_functions_outside_kernels() -> None:
     with pytest.raises(LoomError, match=r"LOOM-F212.*program_id can be used only inside a kernel"):
         pl.program_id(0)
+
+
+# ---- axes declared parallel ------------------------------------------------------------------------------------------
+
+
+def test_an_output_does_not_accumulate_along_a_parallel_axis() -> None:
+    def body(x, o):  # type: ignore[no-untyped-def]
+        o[...] += x[...]
+
+    def call(*semantics: str) -> Any:
+        spec, out = pl.BlockSpec((4,), lambda i, k: (2 * i + k,)), pl.BlockSpec((4,), lambda i, k: (i,))
+        params = pltpu.CompilerParams(dimension_semantics=semantics)
+        return pl.pallas_call(body, shape(8), grid=(2, 2), in_specs=[spec], out_specs=out, compiler_params=params)(
+            np.ones(16, np.float32)
+        )
+
+    assert np.isnan(call("parallel", "arbitrary")).all(), "accumulates on poison"
+    message = (
+        r"LOOM-R126.*axis 1 is declared parallel, and the grid points \(0, 0\) and \(0, 1\) share block \(0,\) of o"
+    )
+    with pytest.raises(LoomError, match=message):
+        call("parallel", "parallel")
+    with pytest.raises(LoomError, match="1 dimension_semantics for 2 grid axes"):
+        call("parallel")
+
+
+def test_element_dimensions_pad_with_poison() -> None:
+    def body(x, o):  # type: ignore[no-untyped-def]
+        o[...] = x[...]
+
+    spec = pl.BlockSpec((pl.Element(6, (1, 1)),), lambda i: (i * 4,))
+    call = pl.pallas_call(
+        body, shape(12, dtype=np.int32), grid=(2,), in_specs=[spec], out_specs=pl.BlockSpec((6,), lambda i: (i,))
+    )
+    least = np.iinfo(np.int32).min
+    found = both(call, np.arange(8, dtype=np.int32))
+    assert np.array_equal(found, [least, 0, 1, 2, 3, 4, 3, 4, 5, 6, 7, least])

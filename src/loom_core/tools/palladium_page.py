@@ -87,6 +87,7 @@ Pallas's modes disagree on these; here they are fixed.
 | scratch, and an output block read before it is written | begins as poison |
 | an output block that is left and comes back later | LOOM-R122 names both grid points |
 | consecutive grid points with one output block | share it: it accumulates |
+| an axis declared parallel along which an output accumulates | LOOM-R126 |
 | scalar prefetch | index maps read what the call was given; the kernel may not write to it (LOOM-F208) |
 | a prefetched index that leads outside | LOOM-R121 at the call, before anything runs |
 | `input_output_aliases` | the output begins with the operand's contents, the operand stays as it is (**) |

@@ -81,7 +81,8 @@ def pallas_call(
 ) -> Callable[..., Any]:
     """A function of arrays that runs `kernel` over `grid`; see `palladium.kernel`.
 
-    `interpret`, `debug`, `compiler_params`, `cost_estimate`, `backend` and `metadata` are accepted, and mean nothing.
+    Of `compiler_params` the dimension_semantics are checked. `interpret`, `debug`, `cost_estimate`, `backend` and
+    `metadata` are accepted, and mean nothing.
     """
     return call(
         kernel,
@@ -93,6 +94,7 @@ def pallas_call(
         scratch_shapes=scratch_shapes,
         input_output_aliases=input_output_aliases,
         name=name,
+        dimension_semantics=getattr(compiler_params, "dimension_semantics", None),
         **options,
     )
 

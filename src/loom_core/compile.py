@@ -42,9 +42,9 @@ def compile_kernel(
 ) -> LoomObject:
     """Compile a kernel; `function` itself may be changed.
 
-    options: `prefetch` ("all", "loops" or "none"), `assume_noalias` (whether buffers that are written may be taken not
-    to overlap others; the pairs are listed in the object's ABI). Raises a UserError with the user's line for what the
-    machine cannot do.
+    options: `prefetch` ("all", "loops" or "none"), `slots` (how many iterations of a loop may have a tile in SRAM at
+    once), `assume_noalias` (whether buffers that are written may be taken not to overlap others; the pairs are listed
+    in the object's ABI). Raises a UserError with the user's line for what the machine cannot do.
     """
     start = time.perf_counter()
     lowered = run_passes(function)

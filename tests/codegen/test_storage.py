@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loom_core.base.dtype import f32
-from loom_core.isa.machine import L1_MINI, acc_bytes
+from loom_core.isa.machine import L1, L1_MINI, acc_bytes
 from loom_core.ops import elementwise as ew
 from loom_core.ops import reduction
 from tests.codegen.execution import compiled, faults
@@ -65,9 +65,23 @@ def test_addresses_are_used_again_as_soon_as_a_window_is_dead() -> None:
     assert len({window["offset"] for window in tiles}) == 2
 
 
-def test_double_buffers_are_two_windows_in_one() -> None:
+def slots(size: int, **options: Any) -> list[int]:
+    """Of the windows of a tile that is loaded and of one that is stored."""
     k = Sketch(grid=(3, 1, 1))
-    tile = k.load((64,))
+    tile = k.load((size,))
     k.store(k.add(tile, tile))
-    windows = compiled(k.finished(), prefetch="all").manifest["windows"]
-    assert [window["slots"] for window in windows if window["name"] == "dma_load"] == [2]
+    return [window["slots"] for window in compiled(k.finished(), L1, **options).manifest["windows"]]
+
+
+def test_small_tiles_have_more_slots_than_large_ones() -> None:
+    """L1 moves 204,800 bytes in its latency; an iteration moves 8 bytes an element."""
+    assert slots(64) == [16, 16]
+    assert slots(1 << 12) == [8, 8]
+    assert slots(1 << 16) == [2, 2]
+    assert slots(64, slots=3) == [3, 3]
+    assert slots(64, prefetch="loops") == slots(64, prefetch="none") == [1, 1]
+
+
+def test_slots_are_given_up_where_they_do_not_fit() -> None:
+    """Two tiles of 1.2 MB fit SRAM, four do not."""
+    assert slots(300_000) == [1, 1]

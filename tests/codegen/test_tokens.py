@@ -33,13 +33,17 @@ def test_no_wait_follows_from_another() -> None:
     assert waits == [[(program.signal, 0)], [(load.signal, 0), (store.signal, 0)], [(program.signal, 0)]]
 
 
-def test_readers_of_a_prefetched_tile_lag_one_load_behind() -> None:
+@pytest.mark.parametrize("slots", [2, 3, 16])
+def test_waits_lag_behind_the_other_slots(slots: int) -> None:
+    """The program for the loads that run ahead, and for the stores of the tiles before."""
     k = Sketch(grid=(3, 1, 1))
     tile = k.load((8,))
     k.store(k.add(tile, tile))
-    obj = compiled(k.finished(), prefetch="all")
+    obj = compiled(k.finished(), prefetch="all", slots=slots)
     (program,) = commands(obj, "program")
-    assert [wait.lag for wait in program.waits if wait.lag] == [1]
+    assert [wait.lag for wait in program.waits] == [slots - 1, slots - 1]
+    store = commands(obj, "copy")[-1]
+    assert [wait.lag for wait in store.waits] == [0]
 
 
 def test_no_token_is_signalled_in_vain() -> None:

@@ -11,8 +11,9 @@ import numpy as np
 from loom_core.base.dtype import DType
 from loom_core.codegen.emitter import Access, Address, Emitter, Operand, Register, Window
 from loom_core.codegen.errors import CodegenFault
+from loom_core.codegen.rings import Ring
 from loom_core.codegen.schedule import VIEWS, BlockSchedule
-from loom_core.codegen.storage import Sharing, Tile, tile_of
+from loom_core.codegen.storage import Sharing, Tile, row_major, tile_of
 from loom_core.ir.block import Block, Function
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
@@ -24,12 +25,18 @@ from loom_core.ops import matmul, memory, shape
 NARROW = {"i64": 0, "u64": 0, "i32": 1, "u32": 2, "i16": 3, "u16": 4, "i8": 5, "u8": 6, "bool": 7}
 
 
+MOST_SLOTS = 16
+
+
 @dataclass(frozen=True)
 class Options:
-    """How to generate: `prefetch` "all" (loops and grid), "loops" or "none"; whether buffers may overlap."""
+    """How to generate: `prefetch` "all" (loops and grid), "loops" or "none"; whether buffers may overlap; how many
+    slots a window may have.
+    """
 
     prefetch: str = "all"
     assume_noalias: bool = True
+    slots: int = MOST_SLOTS
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,8 @@ class Context:
     windows: dict[Value, Window] = field(default_factory=dict)
     regions: dict[Value, Window] = field(default_factory=dict)
     prefetched: set[Op] = field(default_factory=set)
+    rings: dict[Block, list[Ring]] = field(default_factory=dict)  # of what a loop over the block stores
+    turns: dict[Value, Ring] = field(default_factory=dict)  # the same by value
     reports: list[dict[str, Any]] = field(default_factory=list)
     _dma_turn: int = 0
 
@@ -122,6 +131,11 @@ class Context:
     def define(self, value: Value) -> Tile:
         """The tile in which `value` is to be written; shares its class's window."""
         if value in self.tiles:
+            return self.tiles[value]
+        if value in self.turns:
+            ring = self.turns[value]
+            strides = row_major(value.type.shape, value.type.dtype.itemsize)
+            self.tiles[value] = Tile(ring.window, ring.current, strides, phase="cur")
             return self.tiles[value]
         accumulator = self.sharing.is_accumulator(value)
         root = self.sharing.root(value)

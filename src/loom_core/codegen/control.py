@@ -6,11 +6,12 @@ from contextlib import ExitStack
 
 from loom_core.codegen.carry import assign, assign_all, place
 from loom_core.codegen.context import Context
-from loom_core.codegen.emitter import Operand, Register
+from loom_core.codegen.emitter import Register
 from loom_core.codegen.errors import TooManyLoops
 from loom_core.codegen.memory import pack_from_sram
-from loom_core.codegen.prefetch import Prefetch, State
+from loom_core.codegen.prefetch import Counter, Prefetch
 from loom_core.codegen.registry import LOWERINGS, lowers
+from loom_core.codegen.rings import advance_rings, start_rings
 from loom_core.codegen.scalar import emit_scalar
 from loom_core.codegen.schedule import VIEWS, Group, is_integral, on_command_processor
 from loom_core.codegen.storage import needs_window
@@ -101,15 +102,13 @@ def lower_for(context: Context, loop: control.For) -> None:
     assign_all(context, list(zip(carried, loop.initial, strict=True)))
     register = Register(counter.name or "i")
     context.scalars[counter] = register
-    ahead = Prefetch(context, block, context.options.prefetch in ("all", "loops"))
-    if ahead.loads:
-        state: State = {counter: lower, **dict(zip(carried, loop.initial, strict=True))}
-        ahead.prologue(state, _inside(context, lower, upper, step))
+    initial = dict(zip(carried, loop.initial, strict=True))
+    counting = Counter((counter,), lower, upper, step)
+    ahead = Prefetch(context, block, counting, initial, context.options.prefetch in ("all", "loops"))
+    ahead.prologue()
     with emitter.loop(register, lower, upper, step, note="for"):
-        if ahead.loads:
-            following = emitter.scalar("add", register, step, name="next")
-            state = {counter: following, **dict(zip(carried, yields, strict=True))}
-            ahead.next(state, _inside(context, following, upper, step))
+        advance_rings(context, block)
+        ahead.next()
         lower_block(context, block)
         assign_all(context, list(zip(carried, yields, strict=True)))
     for argument, result in zip(carried, loop.results, strict=True):
@@ -117,18 +116,6 @@ def lower_for(context: Context, loop: control.For) -> None:
             context.tiles[result] = context.tiles[argument]
         else:
             context.scalars[result] = context.scalars[argument]
-
-
-def _inside(context: Context, counter: Operand, upper: Operand, step: Operand) -> Operand:
-    """1 where the counter is still inside the bounds."""
-    if isinstance(counter, int) and isinstance(upper, int) and isinstance(step, int):
-        return int(counter < upper if step > 0 else counter > upper)
-    emitter = context.emitter
-    if isinstance(step, int):
-        operands = (counter, upper) if step > 0 else (upper, counter)
-        return emitter.scalar("lt", *operands, name="inside")
-    below, above = emitter.scalar("lt", counter, upper), emitter.scalar("lt", upper, counter)
-    return emitter.scalar("sel", emitter.scalar("lt", 0, step), below, above, name="inside")
 
 
 @lowers(control.While)
@@ -193,18 +180,17 @@ def lower_grid(context: Context, body: Block) -> None:
     for op in _grid_invariant(body):
         with emitter.located(op.location):
             lower_op(context, op)
-    ahead = Prefetch(context, body, context.options.prefetch == "all")
-    columns = [op.result for op in context.function.walk() if isinstance(op, control.ProgramId) and op.axis == 0]
+    columns = tuple(op.result for op in context.function.walk() if isinstance(op, control.ProgramId) and op.axis == 0)
+    ahead = Prefetch(context, body, Counter(columns, 0, context.grid[0], 1), {}, context.options.prefetch == "all")
+    start_rings(context)
     with ExitStack() as loops:
         loops.enter_context(emitter.located(context.function.location))
         loops.enter_context(emitter.loop(ids[2], 0, context.grid[2], 1, note="grid z"))
         loops.enter_context(emitter.loop(ids[1], 0, context.grid[1], 1, note="grid y"))
-        if ahead.loads:
-            ahead.prologue(dict.fromkeys(columns, 0), _inside(context, 0, context.grid[0], 1))
+        ahead.prologue()
         loops.enter_context(emitter.loop(ids[0], 0, context.grid[0], 1, note="grid x"))
-        if ahead.loads:
-            following = emitter.scalar("add", ids[0], 1, name="next")
-            ahead.next(dict.fromkeys(columns, following), _inside(context, following, context.grid[0], 1))
+        advance_rings(context, body)
+        ahead.next()
         lower_block(context, body)
 
 

@@ -18,7 +18,7 @@ _SCALAR_ARITHMETIC = frozenset(
 
 @dataclass(eq=False)
 class Window:
-    """A named region of SRAM: `slots` equal parts of `size` bytes (two where a loop double-buffers it)."""
+    """A named region of SRAM: `slots` equal parts of `size` bytes, which the iterations of a loop take in turn."""
 
     name: str
     size: int
@@ -61,8 +61,8 @@ Operand = int | Register | Address | Label
 class Access:
     """What a command does to a window or to device memory.
 
-    `target` is a window or the number of an HBM binding. `phase` tells the slots of a double-buffered window apart:
-    "cur" is the one that this iteration uses, "next" the one being filled for the next.
+    `target` is a window or the number of an HBM binding. `phase` tells the slots of a window with several apart: "cur"
+    is the one that this iteration uses, "next" the one being filled for a later one.
     """
 
     target: Window | int
@@ -74,8 +74,8 @@ class Access:
 class Emitted:
     """One command with symbolic operands.
 
-    Commands of one `stream` (the first load of a double-buffered window, and the ones that run ahead) follow each other
-    on one queue and share a token.
+    Commands of one `stream` (the first loads into a window with several slots, and the ones that run ahead) follow each
+    other on one queue and share a token.
     """
 
     mnemonic: str
@@ -134,6 +134,10 @@ class Emitter:
         result = Register(name)
         self.emit(mnemonic, [result, *operands], flags={"narrow": narrow})
         return result
+
+    def set(self, register: Register, mnemonic: str, *operands: Operand) -> None:
+        """An ACP operation in 64 bits into a register that there is."""
+        self.emit(mnemonic, [register, *operands], flags={"narrow": 0})
 
     def assign(self, register: Register, value: Operand) -> None:
         """register = value."""

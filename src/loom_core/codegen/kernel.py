@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from typing import Any
 
@@ -13,11 +14,12 @@ import loom_core.codegen.rows
 import loom_core.codegen.stream  # noqa: F401  (the imports register lowerings)
 from loom_core.codegen.allocate import Lifetimes, number_registers, place_windows
 from loom_core.codegen.assemble import Assembly, window_table
-from loom_core.codegen.context import Context, Options
+from loom_core.codegen.context import MOST_SLOTS, Context, Options
 from loom_core.codegen.control import lower_grid
 from loom_core.codegen.emitter import Emitted, Register
 from loom_core.codegen.errors import TileTooLarge, TooManyScalars
 from loom_core.codegen.matmul import product_command
+from loom_core.codegen.rings import plan_rings
 from loom_core.codegen.schedule import BlockSchedule, effects
 from loom_core.codegen.storage import Sharing
 from loom_core.ir.block import Block, Function
@@ -28,23 +30,22 @@ from loom_core.ops import matmul
 GRID_DIMS = 3
 WHILE_BUDGET = 1 << 32
 """Backward jumps that a run may take: endless loops end, honest ones do not notice."""
-PREFETCH_LEVELS = ("all", "loops", "none")
+LEVELS = (("all", MOST_SLOTS), ("all", 2), ("loops", 2), ("none", 1))
+"""What runs ahead, and the slots that a window may have: from the fastest to what takes least room."""
 
 
 def generate(function: Function, machine: MachineConfig, options: Options) -> LoomObject:
     """Commands for a function that went through `passes.pipeline`.
 
-    Prefetching doubles windows and keeps their addresses in registers: where they do not fit, it is given up for the
-    grid first, then for loops.
+    Prefetching multiplies windows and keeps their addresses in registers: where they do not fit, it becomes shorter, is
+    then given up for the grid, then for loops.
     """
-    levels = PREFETCH_LEVELS[PREFETCH_LEVELS.index(options.prefetch) :]
-    for level in levels:
-        try:
-            return _generate(function, machine, Options(level, options.assume_noalias))
-        except (TileTooLarge, TooManyScalars):
-            if level == levels[-1]:
-                raise
-    raise AssertionError
+    names = [name for name, _ in LEVELS]
+    for name, slots in LEVELS[names.index(options.prefetch) : -1]:
+        level = Options(name, options.assume_noalias, min(slots, options.slots))
+        with contextlib.suppress(TileTooLarge, TooManyScalars):
+            return _generate(function, machine, level)
+    return _generate(function, machine, Options("none", options.assume_noalias, 1))
 
 
 def _generate(function: Function, machine: MachineConfig, options: Options) -> LoomObject:
@@ -81,6 +82,7 @@ def _context(function: Function, machine: MachineConfig, options: Options) -> Co
     context.sharing = Sharing(context.schedules)
     context.sharing.build(function.body)
     context.collect_panels()
+    plan_rings(context)
     return context
 
 

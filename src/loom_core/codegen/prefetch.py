@@ -1,20 +1,22 @@
-"""Loads of a loop that run one iteration ahead, into the other half of a double-buffered window.
+"""Loads of a loop that run ahead, into the other slots of a window with several.
 
-    before the loop      load the first iteration's tile
-    in each iteration    swap the halves; load the next iteration's tile; compute on the current one
+    before the loop      load the tiles of the first iterations
+    in each iteration    take the next slot; load the tile of a later iteration; compute on the current one
 
-A load may run ahead where its addresses for the next iteration can be computed at the start of this one, and where
-nothing in the loop writes what it reads.
+What runs ahead has a state of its own: registers for the counter and the carried scalars that its addresses need, as
+many iterations ahead as there are slots but one. A load may run ahead where that state can be advanced without the
+loop, and where nothing in the loop writes what it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from loom_core.codegen.context import Context, PanelUse
-from loom_core.codegen.emitter import Address, Operand, Register, Window
+from loom_core.codegen.emitter import Operand, Register
 from loom_core.codegen.memory import Route, describe, emit_load, emit_pack, panel_window
+from loom_core.codegen.rings import Ring, assign_in_parallel, useful_slots
 from loom_core.codegen.scalar import emit_scalar
 from loom_core.codegen.schedule import effects, on_command_processor
 from loom_core.codegen.storage import Tile, needs_window, row_major
@@ -23,83 +25,129 @@ from loom_core.ir.value import Value
 from loom_core.isa.commands import Queue
 from loom_core.ops import control, memory, shape
 
-State = dict[Value, Value | Operand]
-"""What the counter and the carried values of a loop are in another iteration, in terms of the current one."""
+
+@dataclass(frozen=True)
+class Counter:
+    """A counted loop: the values that are its counter, its first value, its bound and its step."""
+
+    values: tuple[Value, ...]
+    lower: Operand
+    upper: Operand
+    step: Operand
+
+    def inside(self, context: Context, value: Operand) -> Operand:
+        """1 where a value of the counter is inside the bounds, else 0."""
+        upper, step = self.upper, self.step
+        if isinstance(value, int) and isinstance(upper, int) and isinstance(step, int):
+            return int(value < upper if step > 0 else value > upper)
+        emitter = context.emitter
+        if isinstance(step, int):
+            operands = (value, upper) if step > 0 else (upper, value)
+            return emitter.scalar("lt", *operands, name="inside")
+        below, above = emitter.scalar("lt", value, upper), emitter.scalar("lt", upper, value)
+        return emitter.scalar("sel", emitter.scalar("lt", 0, step), below, above, name="inside")
 
 
 @dataclass(eq=False)
-class _Slots:
-    """A double-buffered window: this iteration reads `current`, the load, always on one queue, writes `next`."""
+class _Target:
+    """Where a load goes: a ring, filled on one queue."""
 
-    window: Window
+    op: memory.DmaLoad
+    use: PanelUse | None
+    ring: Ring
     queue: Queue
-    current: Register
-    next: Register
     strides: tuple[int, ...]
 
 
 class Prefetch:
-    """The loads of one loop body that run ahead: those in `loads`."""
+    """The loads of one loop body that run ahead: those in `loads`. `initial` holds what is carried at the start."""
 
-    def __init__(self, context: Context, block: Block, enabled: bool) -> None:
+    def __init__(
+        self, context: Context, block: Block, counter: Counter, initial: dict[Value, Value], enabled: bool
+    ) -> None:
         self.context = context
         self.block = block
+        self.counter = counter
         self.loads: list[memory.DmaLoad] = []
-        if enabled:
-            legality = _Legality(context, block)
+        self._slots = useful_slots(context, block)
+        legality = _Legality(context, block)
+        if enabled and self._slots > 1:
             self.loads = [op for op in block.operations if isinstance(op, memory.DmaLoad) and legality.allows(op)]
-        self._targets: list[tuple[memory.DmaLoad, PanelUse | None, _Slots]] = []
+        self._following = legality.following
+        self._initial = {value: initial[value] for value in legality.needed(self.loads)}
+        self._ahead = Register("ahead")
+        self._carried: dict[Value, Register] = {value: Register(value.name or "ahead") for value in self._initial}
+        self._targets: list[_Target] = []
 
-    def prologue(self, state: State, enabled: Operand) -> None:
-        """Before the loop: windows, and the loads of the first iteration."""
-        evaluate = _Evaluator(self.context, self.block, state)
-        for op in self.loads:
-            with self.context.emitter.located(op.location):
-                for use in self._uses(op):
-                    slots = self._slots(op, use)
-                    self._targets.append((op, use, slots))
-                    self.context.emitter.assign(slots.next, Address(slots.window))
-                    tile = Tile(slots.window, Address(slots.window), slots.strides)
-                    self._issue(op, use, tile, evaluate, Route(slots.queue, enabled, slots))
+    def prologue(self) -> None:
+        """Before the loop: windows, and the loads of the first iterations."""
+        context, emitter = self.context, self.context.emitter
+        if not self.loads:
+            return
+        self._targets = [self._target(op, use) for op in self.loads for use in self._uses(op)]
+        emitter.assign(self._ahead, self.counter.lower)
+        starts = [(self._carried[value], context.scalar(start)) for value, start in self._initial.items()]
+        for register, operand in starts:
+            emitter.assign(register, operand)
+        for target in self._targets:
+            emitter.assign(target.ring.current, target.ring.slot(0))
+        with ExitStack() as several:
+            if self._slots > 2:
+                several.enter_context(emitter.loop(Register("slot"), 0, self._slots - 1, 1, note="ahead"))
+            self._issue("")
+            for target in self._targets:
+                emitter.set(target.ring.current, "add", target.ring.current, target.ring.window.size)
 
-    def next(self, state: State, enabled: Operand) -> None:
-        """At the start of an iteration: switch slots, and issue the loads of the next one."""
-        evaluate = _Evaluator(self.context, self.block, state)
-        emitter = self.context.emitter
-        for op, use, slots in self._targets:
-            with emitter.located(op.location):
-                emitter.assign(slots.current, slots.next)
-                emitter.emit("sub", [slots.next, Address(slots.window, both=True), slots.current], flags={"narrow": 0})
-                ahead = Tile(slots.window, slots.next, slots.strides, phase="next")
-                self._issue(op, use, ahead, evaluate, Route(slots.queue, enabled, slots))
-            tile = Tile(slots.window, slots.current, slots.strides, phase="cur")
-            if use is None:
-                self.context.tiles[op.result] = tile
+    def next(self) -> None:
+        """At the start of an iteration: load for a later one where the previous one has read, then take the next slots."""
+        if self._targets:
+            self._issue("next")
+        for target in self._targets:
+            with self.context.emitter.located(target.op.location):
+                target.ring.advance(self.context.emitter)
+            tile = Tile(target.ring.window, target.ring.current, target.strides, phase="cur")
+            if target.use is None:
+                self.context.tiles[target.op.result] = tile
             else:
-                self.context.panels[op.result, use] = tile
-            self.context.prefetched.add(op)
+                self.context.panels[target.op.result, target.use] = tile
+            self.context.prefetched.add(target.op)
+
+    def _issue(self, phase: str) -> None:
+        """The loads for the state ahead, which then goes on by one iteration."""
+        context, emitter = self.context, self.context.emitter
+        state: dict[Value, Operand] = dict.fromkeys(self.counter.values, self._ahead)
+        state.update(self._carried)
+        evaluate = _Evaluator(context, self.block, state)
+        enabled = self.counter.inside(context, self._ahead)
+        for target in self._targets:
+            with emitter.located(target.op.location):
+                source = describe(context, target.op, evaluate)
+                tile = Tile(target.ring.window, target.ring.current, target.strides, phase=phase)
+                route = Route(target.queue, enabled, target)
+                if target.use is None:
+                    emit_load(context, target.op, source, tile, route)
+                else:
+                    emit_pack(context, source, target.use, tile, route)
+        pairs = [(register, evaluate(self._following[value])) for value, register in self._carried.items()]
+        assign_in_parallel(emitter, pairs)
+        emitter.set(self._ahead, "add", self._ahead, self.counter.step)
 
     def _uses(self, op: memory.DmaLoad) -> list[PanelUse | None]:
         if self.context.only_panels(op.result):
             return list(self.context.panel_uses[op.result])
         return [None]
 
-    def _slots(self, op: memory.DmaLoad, use: PanelUse | None) -> _Slots:
+    def _target(self, op: memory.DmaLoad, use: PanelUse | None) -> _Target:
         context = self.context
         name = context.name_of(op.result)
-        if use is None:
-            window = context.emitter.window(name, context.bytes_of(op.result, False), slots=2)
-            strides = row_major(op.shape, op.result.type.dtype.itemsize)
-        else:
-            window, strides = panel_window(context, op.result, use, slots=2).window, ()
-        return _Slots(window, context.dma_queue(), Register(f"{name}.cur"), Register(f"{name}.next"), strides)
-
-    def _issue(self, op: memory.DmaLoad, use: PanelUse | None, tile: Tile, evaluate: _Evaluator, route: Route) -> None:
-        source = describe(self.context, op, evaluate)
-        if use is None:
-            emit_load(self.context, op, source, tile, route)
-        else:
-            emit_pack(self.context, source, use, tile, route)
+        with context.emitter.located(op.location):
+            if use is None:
+                window = context.emitter.window(name, context.bytes_of(op.result, False), self._slots)
+                strides = row_major(op.shape, op.result.type.dtype.itemsize)
+            else:
+                window, strides = panel_window(context, op.result, use, self._slots).window, ()
+        ring = Ring(window, Register(f"{name}.cur"))
+        return _Target(op, use, ring, context.dma_queue(), strides)
 
 
 class _Legality:
@@ -111,52 +159,68 @@ class _Legality:
         touched = [effects(op) for op in block.operations]
         self._written = {base for effect in touched for base in effect.writes}
         self._reports = any(effect.reports for effect in touched)
-        self._following: dict[Value, Value] = {}
+        self.following: dict[Value, Value] = {}
         if isinstance(block.terminator, control.Yield):
-            self._following = dict(zip(block.arguments[1:], block.terminator.operands, strict=True))
-        self._ready: dict[Value, bool] = {}
-        self._ahead: dict[Value, bool] = {}
+            self.following = dict(zip(block.arguments[1:], block.terminator.operands, strict=True))
+        self._unknown = {value for value in self.following if needs_window(value)}
+        while True:
+            more = {v for v, given in self.following.items() if v not in self._unknown and not self.is_ahead(given)}
+            if not more:
+                break
+            self._unknown |= more
 
     def allows(self, op: memory.DmaLoad) -> bool:
         if not op.ahead or self._reports or any(self._context.may_alias(op.base, base) for base in self._written):
             return False
         if op.base.defining_op is not None and op.base.parent_block is self._block:
             return False  # a window of this iteration alone
-        scalars = (op.offset, *op.bounds, *([op.fill] if op.fill is not None else []))
-        return all(self.is_ahead(value) for value in scalars)
+        return all(self.is_ahead(value) for value in _scalars(op))
 
     def is_ahead(self, value: Value) -> bool:
-        """Whether the scalar's value in the next iteration is known at the start of this one."""
-        if value not in self._ahead:
-            if value in self._following:
-                known = not needs_window(value) and self.is_ready(self._following[value])
+        """Whether the scalar can be computed from the counter and what is carried, or does not change."""
+        return all(known for _, known in self._leaves(value))
+
+    def needed(self, loads: list[memory.DmaLoad]) -> list[Value]:
+        """The carried values on which the addresses of the loads depend."""
+        found: dict[Value, None] = {}
+        pending = [value for op in loads for value in _scalars(op)]
+        while pending:
+            for leaf, _ in self._leaves(pending.pop()):
+                if leaf in self.following and leaf not in found:
+                    found[leaf] = None
+                    pending.append(self.following[leaf])
+        return list(found)
+
+    def _leaves(self, value: Value) -> list[tuple[Value, bool]]:
+        """What a scalar is computed from, and whether that is known ahead."""
+        found: dict[Value, bool] = {}
+        pending, seen = [value], {value}
+        while pending:
+            value = pending.pop()
+            op = value.defining_op
+            if value in self.following:
+                found[value] = value not in self._unknown
+            elif value.parent_block is not self._block or op is None:
+                found[value] = True  # from outside, or the loop's counter
+            elif isinstance(op, shape.Constant | control.ProgramId | control.NumPrograms):
+                found[value] = True
+            elif on_command_processor(op):
+                pending += [operand for operand in op.operands if operand not in seen]
+                seen.update(op.operands)
             else:
-                known = self._from_operands(value, self.is_ahead)
-            self._ahead[value] = known
-        return self._ahead[value]
+                found[value] = False
+        return list(found.items())
 
-    def is_ready(self, value: Value) -> bool:
-        """Whether the scalar's value in this iteration is known at its start."""
-        if value not in self._ready:
-            is_carried = value in self._following
-            self._ready[value] = not needs_window(value) if is_carried else self._from_operands(value, self.is_ready)
-        return self._ready[value]
 
-    def _from_operands(self, value: Value, known: Callable[[Value], bool]) -> bool:
-        op = value.defining_op
-        if value.parent_block is not self._block or op is None:
-            return True  # from outside, or the loop's counter
-        if isinstance(op, shape.Constant | control.ProgramId | control.NumPrograms):
-            return True
-        return on_command_processor(op) and all(known(operand) for operand in op.operands)
+def _scalars(op: memory.DmaLoad) -> list[Value]:
+    return [op.offset, *op.bounds, *([op.fill] if op.fill is not None else [])]
 
 
 class _Evaluator:
     """Scalars of a loop body under another state of its counters, computed anew where they depend on it."""
 
-    def __init__(self, context: Context, block: Block, state: State) -> None:
+    def __init__(self, context: Context, block: Block, state: dict[Value, Operand]) -> None:
         self._context = context
-        self._block = block
         self._state = state
         self._dependent = set(state)
         for op in block.operations:
@@ -171,8 +235,7 @@ class _Evaluator:
 
     def _evaluate(self, value: Value) -> Operand:
         if value in self._state:
-            replacement = self._state[value]
-            return self._current(replacement) if isinstance(replacement, Value) else replacement
+            return self._state[value]
         if value not in self._dependent:
             return self._current(value)
         op = value.defining_op

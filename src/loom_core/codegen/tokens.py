@@ -1,8 +1,8 @@
 """Waits: which earlier commands on other queues each command must see complete.
 
 A command that somebody waits for signals a token of its own; a wait covers all signals issued on the token so far, less
-a lag: a reader of a double-buffered window lags one behind, since the load for the next iteration has been issued
-before it. No wait is made for what is known anyway:
+a lag. Of a window with several slots a reader lags behind the loads for later iterations that have been issued before
+it, and what fills a slot again behind the stores of the other slots. No wait is made for what is known anyway:
 
   queue       engines run their queues in order, so of the conflicting commands on one queue the latest is enough
   transitive  a store that waits for a program need not wait for the load that the program waited for
@@ -117,12 +117,17 @@ class _Conflicts:
             for target in self._meeting[mine.target]:
                 for other, access in self._touching[target]:
                     if (mine.write or access.write) and other.item.queue not in (site.item.queue, Queue.ACP):
-                        found[other.position] = min(_lag(access, mine), found.get(other.position, 1))
+                        lag = _lag(access, mine, other.position > site.position)
+                        found[other.position] = min(lag, found.get(other.position, lag))
         return found
 
 
-def _lag(earlier: Access, later: Access) -> int:
-    return int(earlier.target is later.target and earlier.phase == "next" and later.phase == "cur")
+def _lag(earlier: Access, later: Access, previous: bool) -> int:
+    """How many runs of the earlier command touch other slots; `previous`: it stands later, in an earlier iteration."""
+    if earlier.target is not later.target or not isinstance(earlier.target, Window) or later.phase != "cur":
+        return 0
+    others = earlier.phase == "cur" if previous else earlier.phase == "next"
+    return earlier.target.slots - 1 if others else 0
 
 
 Target = Window | int
@@ -186,7 +191,7 @@ class _Waits:
     def _wait_for_earlier(self, site: _Site) -> None:
         """Wait for commands that stand before this one, the latest first."""
         lags = self._conflicts.of(site)
-        lagged: set[int] = set()  # queues with a wait that lags one behind
+        lagged: set[int] = set()  # queues with a wait that lags behind
         for other in [self._sites[p] for p in sorted(lags, reverse=True) if p < site.position]:
             queue, lag = other.item.queue, lags[other.position]
             if site.known.get(queue, -1) >= other.position or (lag and queue in lagged):
@@ -200,21 +205,23 @@ class _Waits:
                 lagged.add(queue)
             for position in self._of_signaller[other.signaller]:
                 done = self._sites[position]
-                # What has been issued last is not complete under a lag, but the load before the loop is.
-                if position < site.position and site.always_after(done) and not (lag and done is other):
+                # What has been issued last is not complete under a lag, but a single load before the loop is.
+                complete = lag == 0 or (lag == 1 and done is not other)
+                if complete and position < site.position and site.always_after(done):
                     site.follows.append(done)
                     self._learn(site, done)
 
     def _wait_for_previous(self, site: _Site) -> None:
         """Wait for commands that stand after this one, in the previous iteration of a loop around both."""
-        later = [self._sites[p] for p in sorted(self._conflicts.of(site), reverse=True) if p > site.position]
+        lags = self._conflicts.of(site)
+        later = [self._sites[p] for p in sorted(lags, reverse=True) if p > site.position]
         for loop in (loop for loop in site.path if loop > 0):
             for other in (other for other in later if loop in other.path):
                 queue = other.item.queue
                 later_is_complete = queue in site.known and loop in self._sites[site.known[queue]].path
                 drained = [self._sites[p] for p in site.drained if loop in self._sites[p].path]
                 if not later_is_complete and not _is_implied(other, drained):
-                    self._wait(site, other, 0)
+                    self._wait(site, other, lags[other.position])
 
     def _wait(self, site: _Site, other: _Site, lag: int) -> None:
         site.waits[other.signaller] = lag

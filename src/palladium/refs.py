@@ -59,7 +59,7 @@ class Buffer:
     """Memory of `shape` behind refs.
 
     `home` is the block in which reads of the whole buffer are made, once; None where every read is made in its place.
-    `ahead`: whether a loop may read it one iteration ahead.
+    `ahead`: whether a loop may read it in earlier iterations.
     `writes` and `is_read` tell what the kernel did with it.
     """
 

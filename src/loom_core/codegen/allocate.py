@@ -91,7 +91,7 @@ def place_windows(lifetimes: Lifetimes, function: Function, machine: MachineConf
 
 def _too_large(windows: list[Window], used: int, function: Function, machine: MachineConfig) -> TileTooLarge:
     by_size = sorted(windows, key=lambda w: -w.total)
-    notes = [f"{w.name}: {w.total} bytes" + (" (two slots)" if w.slots > 1 else "") for w in by_size[:4]]
+    notes = [f"{w.name}: {w.total} bytes" + (f" ({w.slots} slots)" if w.slots > 1 else "") for w in by_size[:4]]
     return TileTooLarge(
         by_size[0].location,
         notes=notes,

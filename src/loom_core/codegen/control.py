@@ -89,7 +89,7 @@ def _used_by_command_processor(value: Value) -> bool:
 
 @lowers(control.For)
 def lower_for(context: Context, loop: control.For) -> None:
-    """A counted loop on the ACP, its loads one iteration ahead where that is legal."""
+    """A counted loop on the ACP, its loads ahead where that is legal."""
     emitter, limit = context.emitter, context.machine.loop_depth
     if emitter.depth >= limit:
         raise TooManyLoops(loop.location, depth=emitter.depth + 1, limit=limit)

@@ -99,7 +99,7 @@ class Prefetch:
                 emitter.set(target.ring.current, "add", target.ring.current, target.ring.window.size)
 
     def next(self) -> None:
-        """At the start of an iteration: load for a later one where the previous one has read, then take the next slots."""
+        """At the start of an iteration: load for a later one where the last has read, then take the next slot."""
         if self._targets:
             self._issue("next")
         for target in self._targets:

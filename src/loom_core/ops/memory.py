@@ -109,7 +109,7 @@ class StridedAccess(Op):
 class DmaLoad(StridedAccess):
     """A tile read from device memory; invalid elements are `fill` (0 where absent).
 
-    `ahead`: whether a loop may load it one iteration ahead.
+    `ahead`: whether a loop may load it in earlier iterations.
     """
 
     name = "dma_load"

@@ -96,7 +96,8 @@ def _in_register(value: Value) -> bool:
 def may_share_window(value: Value) -> bool:
     """Whether the value may take the window of another, maybe an accumulator's: programs and products write those.
 
-    Loads have windows of their own, since they may be double-buffered; other commands know row-major tiles only.
+    Loads have windows of their own, since they may take turns in several slots; other commands know row-major tiles
+    only.
     """
     op = value.defining_op
     written = (reduction.Reduce, matmul.Dot, control.For, control.While, control.If)

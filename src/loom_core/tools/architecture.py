@@ -69,9 +69,9 @@ Pointer tiles become base, offset, strides and bounds, which is what a DMA descr
 ## 4. Commands
 
 `codegen` groups elementwise operations and row reductions of one shape into SCE programs (`schedule`), decides
-which values share a window of SRAM (`storage`), lowers each operation (`@lowers`), loads one iteration ahead into
-the other half of a double-buffered window (`control`), numbers registers and places windows (`allocate`), and finds
-the waits between engines (`tokens`). The grid is three loops of the command processor.
+which values share a window of SRAM (`storage`), lowers each operation (`@lowers`), runs loads ahead and stores behind
+in windows of several slots (`prefetch`, `rings`), numbers registers and places windows (`allocate`), and finds the
+waits between engines (`tokens`). The grid is three loops of the command processor.
 
 ```
 {commands}```

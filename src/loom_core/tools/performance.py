@@ -43,16 +43,16 @@ every host, and the *seconds* that the simulator takes here.
 {parts}
 
 Queues work at the same time. A command starts when its queue is free, it has been issued, and the commands that it
-depends on are done. Loads run one iteration ahead of the work on them where SRAM has room for both. [isa.md](isa.md)
-has all numbers, `isa/cost.py` the formulas.
+depends on are done. Loads run ahead of the work on them, and stores behind it, by as many iterations as it takes to
+keep HBM busy ({worth} move in its latency), up to 15, where SRAM has room for them. [isa.md](isa.md) has all numbers,
+`isa/cost.py` the formulas.
 
 ## Choosing blocks
 
 `loomc profile` says what a run is bound by and what to change. In the order in which it matters:
 
-1. **Bytes in a transfer.** HBM moves {worth} in the {latency} cycles that the first byte takes. A transfer of 4 KiB
-   takes {small_cycles} cycles to move and {latency} to arrive: blocks of 1024 float32 leave the engines waiting. Adding
-   two vectors of {elements} elements:
+1. **Bytes in a program.** The command processor takes some 40 cycles to issue a small program, in which HBM moves
+   {issued}. Adding two vectors of {elements} elements:
 
 {blocks}
 
@@ -63,8 +63,9 @@ has all numbers, `isa/cost.py` the formulas.
 5. **Loops inside of the program** instead of a larger grid: what does not change in the loop stays in SRAM.
 6. **Few functions of {transcendental} cycles.** Multiply by a reciprocal that is computed once a row.
 
-SRAM is the limit: a tile costs its elements times their size, operands of a dot four bytes an element, double buffers
-twice. `loomc manifest` lists the windows of an object; past the limit compiling says so (LOOM-C101).
+SRAM is the limit: a tile costs its elements times their size, operands of a dot four bytes an element, and what is
+loaded or stored in a loop at least twice. `loomc manifest` lists the windows of an object; past the limit compiling
+says so (LOOM-C101).
 
 ## The simulator's speed
 
@@ -142,12 +143,11 @@ def page_with(measured: str) -> str:
     return _TEXT.format(
         clock=f"{L1.clock_hz / 1e9:g}",
         parts="\n".join(f"| {' | '.join(row)} |" for row in _parts()),
-        latency=L1.hbm_latency,
         rows=L1.mxu_rows,
         cols=L1.mxu_cols,
         transcendental=L1.sce_transcendental_slots,
         worth=byte_count(L1.hbm_bytes_per_cycle * L1.hbm_latency),
-        small_cycles=4096 // L1.hbm_bytes_per_cycle,
+        issued=byte_count(L1.hbm_bytes_per_cycle * 40),
         burst=L1.dma_min_burst,
         elements=f"{_ELEMENTS:,}",
         blocks="\n".join(block_rows()),

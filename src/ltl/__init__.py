@@ -117,7 +117,8 @@ from ltl.jit import JitFunction, jit
 from ltl.matmul import dot
 from ltl.members import install as _install
 from ltl.memory import load, store
-from ltl.operators import add, mul, sub, where
+from ltl.operators import where
+from ltl.overflow import add, mul, sub
 from ltl.packages import constexpr_function, next_power_of_2
 from ltl.program import arange, full, num_programs, program_id, to_tensor, zeros, zeros_like
 from ltl.random_numbers import (

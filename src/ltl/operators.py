@@ -98,7 +98,7 @@ def offset_pointer(pointer: tensor, offset: Any, function: str) -> tensor:
     return emit(AddPointer, pointer, offset)
 
 
-def add(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
+def add(x: Any, y: Any) -> Any:
     """x + y; integers wrap. A pointer plus an integer moves by that many elements."""
     if _is_pointer(x):
         return offset_pointer(x, y, "+")
@@ -107,14 +107,14 @@ def add(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
     return _binary(ops.Add, *promote(x, y, "+"))
 
 
-def sub(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
+def sub(x: Any, y: Any) -> Any:
     """x - y; integers wrap. A pointer minus an integer moves back by that many elements."""
     if _is_pointer(x) and not _is_pointer(y):
         return offset_pointer(x, neg(to_tensor(y, "-", "the offset")), "-")
     return _binary(ops.Sub, *promote(x, y, "-"))
 
 
-def mul(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
+def mul(x: Any, y: Any) -> Any:
     """x * y; integers wrap."""
     return _binary(ops.Mul, *promote(x, y, "*"))
 
@@ -261,7 +261,9 @@ def _choices(x: Any, y: Any) -> tuple[tensor, tensor]:
 # ---- the table of Python's operators ---------------------------------------------------------------------------------
 
 
-def _swapped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def swapped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The operator with its operands exchanged."""
+
     def reflected(self: Any, other: Any) -> Any:
         return function(other, self)
 
@@ -276,7 +278,7 @@ def _comparison(predicate: str) -> Callable[[Any, Any], Any]:
 
 
 _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "add": add, "sub": sub, "mul": mul, "truediv": truediv, "floordiv": floordiv, "mod": mod,
+    "truediv": truediv, "floordiv": floordiv, "mod": mod,
     "and": and_, "or": or_, "xor": xor, "lshift": shl, "rshift": shr,
 }  # fmt: skip
 _UNARY: Final[dict[str, Callable[[Any], Any]]] = {"neg": neg, "pos": pos, "invert": invert}
@@ -301,7 +303,7 @@ for _name, (_what, _instead) in _NO_OPERATORS.items():
     setattr(tensor, f"__r{_name}__", _refused(_what, _instead))
 for _name, _function in _BINARY.items():
     setattr(tensor, f"__{_name}__", _function)
-    setattr(tensor, f"__r{_name}__", _swapped(_function))
+    setattr(tensor, f"__r{_name}__", swapped(_function))
 for _name, _unary in _UNARY.items():
     setattr(tensor, f"__{_name}__", _unary)
 for _name in _COMPARE:
@@ -309,5 +311,5 @@ for _name in _COMPARE:
 
 __all__ = [
     "add", "and_", "compare", "emit", "floordiv", "invert", "logical", "mod", "mul", "neg", "offset_pointer",
-    "or_", "shl", "shr", "sub", "truediv", "where", "xor",
+    "or_", "shl", "shr", "sub", "swapped", "truediv", "where", "xor",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from loom_core.trace.context import current
 from ltl import functions, semantic
 from ltl.arguments import static_int
 from ltl.errors import WrongDtype, fail
-from ltl.operators import and_, compare, invert, mul, shr, where, xor
+from ltl.operators import add, and_, compare, invert, mul, shr, where, xor
 from ltl.tensor import tensor
 
 ROUNDS: Final = 10
@@ -37,7 +37,7 @@ def philox_impl(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: 
         low1, low0 = mul(second, c2), mul(first, c0)
         c0, c2 = xor(xor(high1, c1), k0), xor(xor(high0, c3), k1)
         c1, c3 = low1, low0
-        k0, k1 = k0 + raise0, k1 + raise1
+        k0, k1 = add(k0, raise0), add(k1, raise1)
     return c0, c1, c2, c3
 
 

@@ -361,6 +361,14 @@ def test_int32_offsets_wrap() -> None:
     assert result(wrapping, 2, np.int64, grid=2).tolist() == [-1786249216, -1778384896]
 
 
+@pytest.mark.report("P23")
+def test_offsets_that_wrap_are_reported_on_demand() -> None:
+    with pytest.raises(LoomError, match=r"int32 overflow detected for operation mul in program \(0, 0, 0\)") as caught:
+        wrapping[(2,)](np.zeros(2, np.int64), debug=True)
+    location = caught.value.diagnostics[0].location
+    assert (location.file, location.function) == (__file__, "wrapping")
+
+
 # ---- atomic loads and stores -----------------------------------------------------------------------------------------
 
 

@@ -83,6 +83,7 @@ GROUPS: Final[dict[str, str]] = {
     "ltl.transfers": "Windows and copies: Loom's own",
     "ltl.atomics": "Atomics",
     "ltl.operators": "Operators",
+    "ltl.overflow": "Operators",
     "ltl.functions": "Elementwise functions",
     "ltl.matmul": "Matrix products",
     "ltl.reductions": "Reductions",

@@ -147,7 +147,14 @@ def _leaves(type: Any, value: Any) -> Iterator[Any]:
         yield from map(int, value.shape)
         yield from map(int, value.strides)
     elif type != "constexpr":
-        yield value
+        # What `triton.reinterpret` gives holds a tensor whose elements have the same size.
+        yield value.base if _is_wrapper(value) else value
+
+
+def _is_wrapper(value: Any) -> bool:
+    from triton.runtime.jit import TensorWrapper
+
+    return isinstance(value, TensorWrapper)
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------

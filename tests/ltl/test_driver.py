@@ -49,6 +49,12 @@ def test_the_grid_may_depend_on_the_constants() -> None:
     assert torch.equal(z, x + x)
 
 
+def test_tensors_taken_as_another_dtype() -> None:
+    x, z = torch.tensor([-1, 5], dtype=torch.int32), torch.zeros(2, dtype=torch.int64)
+    add[(1,)](triton.reinterpret(x, tl.uint32), triton.reinterpret(x, tl.uint32), z, 2, BLOCK=2)
+    assert z.tolist() == [2**32 - 2, 10]
+
+
 @triton.jit
 def softmax(x, y, columns, scale, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)

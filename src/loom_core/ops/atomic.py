@@ -19,7 +19,8 @@ def fold_kind(kind: str) -> str | None:
 class AtomicRmw(Op):
     """memory = f(memory, value) where `mask` holds; the results are the old elements (0 where it does not).
 
-    kind: add, max, min, and, or, xor (as the elementwise operations, floats rounding each time) or xchg.
+    kind: add, max, min, and, or, xor (as the elementwise operations, floats rounding each time) or xchg. The elements
+    of memory are taken as the value's dtype, which is as wide as the pointee.
     """
 
     name = "atomic_rmw"
@@ -36,8 +37,9 @@ class AtomicRmw(Op):
     def verify(self) -> str | None:
         if self.kind not in RMW_KINDS:
             return f"unknown operation {self.kind!r}"
-        if self.value.type != self.pointer.type.with_element(self.pointer.type.pointee):
-            return f"{self.value.type} through {self.pointer.type}"
+        value, pointer = self.value.type, self.pointer.type
+        if value.shape != pointer.shape or value.is_pointer or value.dtype.bits != pointer.pointee.bits:
+            return f"{value} through {pointer}"
         name = fold_kind(self.kind)
         allowed = getattr(COMBINES[name], "allowed", ()) if name is not None else ("float", "int", "uint", "bool")
         if self.value.type.dtype.kind not in allowed:

@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from loom_core.importers.ttir.errors import UnsupportedOperation
+from ltl.imported import ImportedKernel
 from tests.importers.ttir.modules import elementwise, module, run
 
 INTS = np.array([0, 1, -1, 7, -8, 2**31 - 1, -(2**31), 123456789], np.int32)
@@ -179,3 +181,101 @@ def test_spellings_of_other_versions() -> None:
     x = np.arange(8, dtype=np.float32)
     run(module(OLD, "%x: !tt.ptr<f32, 1>"), x)
     assert x.tolist() == (3 * np.arange(8, dtype=np.float32)).tolist()
+
+
+@pytest.mark.parametrize(("word", "reference"), [("umax", np.maximum), ("umin", np.minimum)])
+def test_unsigned_atomics(word: str, reference: Reference) -> None:
+    pointers = "tensor<8x!tt.ptr<i32>>"
+    body = f"""
+    %o = tt.make_range {{end = 8 : i32, start = 0 : i32}} : {T}
+    %s = tt.splat %p : !tt.ptr<i32> -> {pointers}
+    %a = tt.addptr %s, %o : {pointers}, {T}
+    %t = tt.splat %q : !tt.ptr<i32> -> {pointers}
+    %b = tt.addptr %t, %o : {pointers}, {T}
+    %v = tt.load %b : {pointers}
+    %old = tt.atomic_rmw {word}, acq_rel, gpu, %a, %v : ({pointers}, {T}) -> {T}
+    tt.store %b, %old : {pointers}
+    """
+    memory, values = INTS.copy(), OTHERS.copy()
+    run(module(body, "%p: !tt.ptr<i32>, %q: !tt.ptr<i32>"), memory, values)
+    assert memory.tolist() == reference(unsigned(INTS), unsigned(OTHERS)).view(np.int32).tolist()
+    assert values.tolist() == INTS.tolist()
+
+
+def test_floats_in_memory_taken_as_integers() -> None:
+    """What Triton makes of `atomic_max` of floats: a signed maximum of the bits of positive ones."""
+    pointers, integers = "tensor<8x!tt.ptr<f32>>", "tensor<8x!tt.ptr<i32>>"
+    body = f"""
+    %i = tt.bitcast %a1 : {pointers} -> {integers}
+    %bits = tt.bitcast %v0 : tensor<8xf32> -> {T}
+    %r0 = tt.atomic_rmw max, relaxed, gpu, %i, %bits : ({integers}, {T}) -> {T}
+    %r = tt.load %a1 : {pointers}
+    """
+    x, out = np.linspace(0, 3, 8, dtype=np.float32), np.full(8, 1.25, np.float32)
+    run(elementwise(body, "f32", "f32"), x.copy(), out)
+    assert out.tolist() == np.maximum(x, np.float32(1.25)).tolist()
+
+
+def test_memory_of_floats_is_not_moved_as_integers() -> None:
+    """A NaN would lose its bits."""
+    body = """
+    %i = tt.bitcast %a0 : tensor<8x!tt.ptr<f32>> -> tensor<8x!tt.ptr<i32>>
+    %r = tt.load %i : tensor<8x!tt.ptr<i32>>
+    """
+    with pytest.raises(UnsupportedOperation, match="memory of f32 is accessed as i32"):
+        ImportedKernel(elementwise(body, "f32", "i32"))
+
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def test_products_with_scales() -> None:
+    """4-bit floats in pairs times 8-bit ones, each block of 32 with a scale."""
+    rng = np.random.default_rng(5)
+    packed = rng.integers(0, 256, (4, 32), np.uint8)
+    scales = rng.integers(120, 134, (4, 2), np.uint8)
+    b = (rng.integers(-8, 9, (64, 8)) / 2).astype(ml_dtypes.float8_e4m3fn)
+    out = np.zeros((4, 8), np.float32)
+
+    def load(name: str, rows: int, columns: int, type: str, result: str) -> str:
+        tile = f"tensor<{rows}x{columns}x"
+        return f"""
+        %{name}r = tt.make_range {{end = {rows * columns} : i32, start = 0 : i32}} : tensor<{rows * columns}xi32>
+        %{name}i = tt.reshape %{name}r : tensor<{rows * columns}xi32> -> {tile}i32>
+        %{name}s = tt.splat %p{name} : !tt.ptr<{type}> -> {tile}!tt.ptr<{type}>>
+        %{name}a = tt.addptr %{name}s, %{name}i : {tile}!tt.ptr<{type}>>, {tile}i32>
+        %{result} = tt.load %{name}a : {tile}!tt.ptr<{type}>>
+        """
+
+    loads = load("a", 4, 32, "i8", "a") + load("s", 4, 2, "i8", "s") + load("b", 64, 8, "f8E4M3FN", "b")
+    body = f"""{loads}{load("o", 4, 8, "f32", "c")}
+    %d = tt.dot_scaled %a scale %s, %b, %c lhs = e2m1 rhs = e4m3 {{fastMath = false}} : tensor<4x32xi8>, tensor<4x2xi8> * tensor<64x8xf8E4M3FN> -> tensor<4x8xf32>
+    tt.store %oa, %d : tensor<4x8x!tt.ptr<f32>>
+    """  # noqa: E501
+    parameters = "%pa: !tt.ptr<i8>, %ps: !tt.ptr<i8>, %pb: !tt.ptr<f8E4M3FN>, %po: !tt.ptr<f32>"
+    run(module(body, parameters), packed, scales, b, out)
+    a = np.stack([E2M1[packed & 15], E2M1[packed >> 4]], -1).reshape(4, 64)
+    a *= np.repeat(2.0 ** (scales.astype(float) - 127), 32, axis=1)
+    assert np.array_equal(out, (a @ b.astype(float)).astype(np.float32))
+
+
+def test_precisions_by_name() -> None:
+    x = np.random.default_rng(2).standard_normal((4, 4)).astype(np.float32)
+    tile, pointers = "tensor<4x4xf32>", "tensor<4x4x!tt.ptr<f32>>"
+    results = []
+    for precision in ("ieee", "tf32", "bf16x6"):
+        body = f"""
+        %r = tt.make_range {{end = 16 : i32, start = 0 : i32}} : tensor<16xi32>
+        %i = tt.reshape %r : tensor<16xi32> -> tensor<4x4xi32>
+        %s = tt.splat %p : !tt.ptr<f32> -> {pointers}
+        %a = tt.addptr %s, %i : {pointers}, tensor<4x4xi32>
+        %v = tt.load %a : {pointers}
+        %z = arith.constant dense<0.0> : {tile}
+        %d = tt.dot %v, %v, %z, inputPrecision = {precision} : {tile} * {tile} -> {tile}
+        tt.store %a, %d : {pointers}
+        """
+        out = x.copy()
+        run(module(body, "%p: !tt.ptr<f32>"), out)
+        results.append(np.abs(out - x.astype(float) @ x.astype(float)).max())
+    ieee, tf32, split = results
+    assert ieee < 1e-6 and split < 1e-6 < tf32 < 1e-2

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 from loom_core.base.dtype import i64
 from loom_core.base.location import Location
-from loom_core.importers.ttir import arith, branches, folds, memory, program, shapes, shared, structured, windows
+from loom_core.importers.ttir import (
+    arith,
+    branches,
+    folds,
+    memory,
+    products,
+    program,
+    shapes,
+    shared,
+    structured,
+    windows,
+)
 from loom_core.importers.ttir.errors import MalformedTritonIr
 from loom_core.importers.ttir.importer import Importer, ImportTrace, Library
 from loom_core.importers.ttir.parser import IrModule, parse_module
@@ -19,7 +30,7 @@ from loom_core.ir.verifier import verify_function
 from loom_core.ops.control import Return
 from loom_core.trace.context import tracing
 
-TABLES = (arith, branches, folds, memory, program, shapes, shared, structured, windows)
+TABLES = (arith, branches, folds, memory, products, program, shapes, shared, structured, windows)
 
 
 @dataclass(frozen=True)

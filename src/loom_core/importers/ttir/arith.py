@@ -14,6 +14,7 @@ from loom_core.base import dtype as core
 from loom_core.base.dtype import DType
 from loom_core.importers.ttir.attributes import plain
 from loom_core.importers.ttir.importer import Importer, row
+from loom_core.importers.ttir.pointers import Reinterpreted, reinterpreted
 from loom_core.importers.ttir.syntax import Operation
 from loom_core.importers.ttir.types import UNSIGNED, tile_type
 from loom_core.ir.op import Op
@@ -338,19 +339,13 @@ def _toward_zero(importer: Importer, op: Operation) -> bool:
 
 
 @row("tt.bitcast", "arith.bitcast", operands=1)
-def _bitcast(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+def _bitcast(importer: Importer, op: Operation, operands: list[Any]) -> Any:
     (value,) = operands
     if len(op.result_types) != 1:
         importer.wrong(op, "the type of its result is missing")
     target = tile_type(op.result_types[0], op.position)
-    if value.type.is_pointer or target.is_pointer:
-        return _pointer_bitcast(importer, op, value, target)
+    if isinstance(value, Reinterpreted) or value.type.is_pointer or target.is_pointer:
+        return reinterpreted(importer, op, value, target)
     if value.type.dtype.bits != target.dtype.bits:
         importer.wrong(op, f"{value.type} and {target} differ in width")
     return bits_as(importer, value, target.dtype)
-
-
-def _pointer_bitcast(importer: Importer, op: Operation, value: Value, target: TileType) -> Value:
-    if value.type != target:
-        importer.refuse(op, f"a pointer to {value.type.pointee.name} is taken as one to {target.pointee.name}")
-    return value

@@ -14,7 +14,7 @@ _KEY: Final = re.compile(r"[A-Za-z_][\w$.]*")
 _WORD: Final = re.compile(r"[A-Za-z_][\w$.|]*")
 _ALIAS: Final = re.compile(r"#[\w.$]+")
 _SYMBOL: Final = re.compile(r"@[\w$.-]+")
-_TYPE_AHEAD: Final = re.compile(r"!|tensor<|(?:[su]?i\d+|b?f\d+\w*|index|none)\b")
+_TYPE_AHEAD: Final = re.compile(r"!|tensor<|(?:[su]?i\d+|bf16|f\d+(?:E\w+)?|index|none)\b")
 _DENSE: Final = re.compile(r"dense(?=<)")
 _ARRAY: Final = re.compile(r"array(?=<)")
 

@@ -69,6 +69,8 @@ TABLE: Final[dict[str, Row]] = {}
 REFUSED: Final[dict[str, str]] = {}
 """Operations that are known and refused, with the reason; a name that ends in a dot stands for all of a dialect."""
 
+_MOVES: Final = frozenset({"tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape"})
+
 # Hints to Triton's passes, and permissions that are not used.
 _HINTS: Final = frozenset(
     {"tt.divisibility", "tt.contiguity", "tt.constancy", "tt.num_stages", "tt.loop_unroll_factor", "tt.warp_specialize",
@@ -183,13 +185,21 @@ class Importer:
             self._check_form(op, found)
             operands = [self.lookup(op, name) for name in op.operands]
             self._check_operands(op, found.types, operands)
-            made = found.build(self, op, operands)
+            made = self._built(found, op, operands)
             results = [] if made is None else list(made) if isinstance(made, (tuple, list)) else [made]
             self._check_results(op, found.types, results)
             for name, value in zip(op.results, results, strict=True):
                 self.define(op, name, value)
         finally:
             self.trace.at = saved
+
+    def _built(self, found: Row, op: Operation, operands: list[Any]) -> Any:
+        """What the row makes of the operands; what moves a pointer moves one that is taken as another too."""
+        from loom_core.importers.ttir.pointers import Reinterpreted
+
+        if op.name not in _MOVES or not isinstance(operands[0], Reinterpreted):
+            return found.build(self, op, operands)
+        return operands[0].around(found.build(self, op, [operands[0].pointer, *operands[1:]]))
 
     def region(self, op: Operation, index: int) -> IrBlock:
         """The only block of a region of an operation."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from loom_core.base.dtype import bool_, i8
-from loom_core.importers.ttir.arith import cast, dtype_of
+from loom_core.base.dtype import DType, bool_, i8
+from loom_core.importers.ttir.arith import bits_as, cast, dtype_of, unsigned
 from loom_core.importers.ttir.importer import Importer, row
+from loom_core.importers.ttir.pointers import Reinterpreted
 from loom_core.importers.ttir.syntax import IrType, Operation
 from loom_core.importers.ttir.windows import Window
 from loom_core.ir.value import Value
@@ -32,13 +33,21 @@ def _points_to_bools(type: IrType) -> bool:
     return inner is not None and inner.name == "ptr" and inner.element is not None and inner.element.name == "i1"
 
 
-def _pointer(importer: Importer, op: Operation, value: Any) -> Value:
-    if not isinstance(value, Value) or not value.type.is_pointer:
+def _pointer(importer: Importer, op: Operation, value: Any) -> tuple[Value, DType]:
+    """The pointer of an access, and the dtype of what it points to."""
+    pointer = value.pointer if isinstance(value, Reinterpreted) else value
+    if not isinstance(pointer, Value) or not pointer.type.is_pointer:
         importer.wrong(op, "its first operand is no pointer")
     if not op.types:
         importer.wrong(op, "its type is missing")
     importer.check_type(op, value, op.types[0], "operand 1")
-    return value
+    return pointer, value.dtype if isinstance(value, Reinterpreted) else pointer.type.pointee
+
+
+def _moved(importer: Importer, op: Operation, pointer: Value, dtype: DType) -> None:
+    """UnsupportedOperation where memory of floats is moved as something else: a NaN would not keep its bits."""
+    if dtype is not pointer.type.pointee and pointer.type.pointee.is_float:
+        importer.refuse(op, f"memory of {pointer.type.pointee.name} is accessed as {dtype.name}")
 
 
 def _mask(importer: Importer, op: Operation, pointer: Value, rest: list[Any]) -> Value | None:
@@ -56,17 +65,18 @@ def _load(importer: Importer, op: Operation, operands: list[Any]) -> Value:
         importer.wrong(op, f"it does not take {op.words[0]}")
     if isinstance(operands[0], Window):
         return operands[0].load(importer, op, operands[1:])
-    pointer = _pointer(importer, op, operands[0])
+    pointer, dtype = _pointer(importer, op, operands[0])
+    _moved(importer, op, pointer, dtype)
     mask = _mask(importer, op, pointer, operands[1:2])
     bools = _points_to_bools(op.types[0])
     other = operands[2] if len(operands) == 3 else None
     if other is not None:
-        wanted = bool_ if bools else pointer.type.pointee
+        wanted = bool_ if bools else dtype
         if not isinstance(other, Value) or other.type != pointer.type.with_element(wanted):
             importer.wrong(op, f"its third operand is {getattr(other, 'type', other)}, for {pointer.type}")
-        other = cast(importer, other, pointer.type.pointee)
+        other = cast(importer, other, i8) if bools else bits_as(importer, other, pointer.type.pointee)
     made: Value = importer.create(Load, pointer, mask, other)
-    return _truth(importer, made) if bools else made
+    return _truth(importer, made) if bools else bits_as(importer, made, dtype)
 
 
 def _truth(importer: Importer, value: Value) -> Value:
@@ -78,41 +88,53 @@ def _store(importer: Importer, op: Operation, operands: list[Any]) -> None:
     if isinstance(operands[0], Window):
         operands[0].store(importer, op, operands[1:])
         return
-    pointer, value = _pointer(importer, op, operands[0]), operands[1]
+    (pointer, dtype), value = _pointer(importer, op, operands[0]), operands[1]
+    _moved(importer, op, pointer, dtype)
     if isinstance(value, Value) and value.type.element is bool_:
         value = cast(importer, value, i8)
-    if not isinstance(value, Value) or value.type != pointer.type.with_element(pointer.type.pointee):
-        importer.wrong(op, f"it does not store {getattr(value, 'type', value)} through {pointer.type}")
+    if not isinstance(value, Value) or value.type != pointer.type.with_element(dtype):
+        importer.wrong(op, f"it does not store {getattr(value, 'type', value)} through {operands[0]}")
+    value = bits_as(importer, value, pointer.type.pointee)
     importer.create(Store, pointer, value, _mask(importer, op, pointer, operands[2:3]))
 
 
 # ---- atomics ----
 
-_RMW: Final = {
-    "and": "and", "or": "or", "xor": "xor", "add": "add", "fadd": "add", "max": "max", "min": "min", "exch": "xchg",
+# name: (ours, whether elements are taken as unsigned)
+_RMW: Final[dict[str, tuple[str, bool]]] = {
+    "and": ("and", False), "or": ("or", False), "xor": ("xor", False), "add": ("add", False), "fadd": ("add", False),
+    "max": ("max", False), "min": ("min", False), "umax": ("max", True), "umin": ("min", True),
+    "exch": ("xchg", False),
 }  # fmt: skip
 _FLOAT_KINDS: Final = ("fadd", "max", "min", "exch")
 
 
+def _value(importer: Importer, op: Operation, value: Any, pointer: Value, dtype: DType) -> Value:
+    if not isinstance(value, Value) or value.type != pointer.type.with_element(dtype):
+        importer.wrong(op, f"it does not take {getattr(value, 'type', value)} through pointers to {dtype.name}")
+    return value
+
+
 @row("tt.atomic_rmw", operands=(2, 3), types="free", words=True, attributes=("atomic_rmw_op", "sem", "scope"))
 def _read_modify_write(importer: Importer, op: Operation, operands: list[Any]) -> Value:
-    pointer, value = _pointer(importer, op, operands[0]), operands[1]
+    pointer, dtype = _pointer(importer, op, operands[0])
+    value = _value(importer, op, operands[1], pointer, dtype)
     word = op.words[0] if op.words else ""
-    kind = _RMW.get(word)
-    if kind is None:
+    if word not in _RMW:
         importer.refuse(op, f"Loom does not know the operation {word or 'that it does'}")
-    if value.type != pointer.type.with_element(pointer.type.pointee):
-        importer.wrong(op, f"{value.type} through {pointer.type}")
-    is_float = value.type.dtype.is_float
-    if (is_float and word not in _FLOAT_KINDS) or (not is_float and word == "fadd"):
+    kind, by_bits = _RMW[word]
+    if (dtype.is_float and word not in _FLOAT_KINDS) or (not dtype.is_float and word == "fadd"):
         importer.wrong(op, f"{word} does not take {value.type}")
-    return importer.create(AtomicRmw, pointer, value, _mask(importer, op, pointer, operands[2:3]), kind=kind)  # type: ignore[no-any-return]
+    if by_bits:
+        value = unsigned(importer, value)
+    mask = _mask(importer, op, pointer, operands[2:3])
+    return bits_as(importer, importer.create(AtomicRmw, pointer, value, mask, kind=kind), dtype)
 
 
 @row("tt.atomic_cas", operands=3, types="free", words=True, attributes=("sem", "scope"))
 def _compare_and_swap(importer: Importer, op: Operation, operands: list[Any]) -> Value:
-    pointer, compare, value = _pointer(importer, op, operands[0]), *operands[1:]
-    wanted = pointer.type.with_element(pointer.type.pointee)
-    if value.type != wanted or compare.type != wanted:
-        importer.wrong(op, f"{compare.type} and {value.type} through {pointer.type}")
-    return importer.create(AtomicCas, pointer, compare, value)  # type: ignore[no-any-return]
+    pointer, dtype = _pointer(importer, op, operands[0])
+    _moved(importer, op, pointer, dtype)
+    values = [_value(importer, op, value, pointer, dtype) for value in operands[1:]]
+    made = importer.create(AtomicCas, pointer, *(bits_as(importer, value, pointer.type.pointee) for value in values))
+    return bits_as(importer, made, dtype)

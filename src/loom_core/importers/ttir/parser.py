@@ -225,9 +225,9 @@ class _Parser:
             elif character == "^":
                 op.successors.append(self._successor())
             elif character == "@":
-                op.words.append(scanner.need(_SYMBOL, "a name"))
+                self._add_word(op, scanner.need(_SYMBOL, "a name"))
             elif character == '"':
-                op.words.append(scanner.string())
+                self._add_word(op, scanner.string())
             elif character == "[":
                 op.lists.append(self._list())
             elif character == "(":
@@ -270,7 +270,11 @@ class _Parser:
         elif scanner.adjacent("<"):
             op.attributes[word] = scanner.balanced()[1:-1]
         else:
-            op.words.append(word)
+            self._add_word(op, word)
+
+    def _add_word(self, op: Operation, word: str) -> None:
+        op.words.append(word)
+        op.word_places.append(len(op.operands))
 
     def _successor(self) -> Successor:
         scanner = self.scanner

@@ -1,8 +1,8 @@
-"""Operations that do something beside computing: calls, library functions, products, assertions, prints, barriers."""
+"""Operations that do something beside computing: calls, library functions, assertions, prints, barriers."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from loom_core.base import dtype as core
 from loom_core.importers.ttir.arith import bits_as, cast
@@ -13,14 +13,11 @@ from loom_core.importers.ttir.syntax import Operation
 from loom_core.importers.ttir.types import tile_type
 from loom_core.ir.value import Value
 from loom_core.ops.debug import Assert, Print
-from loom_core.ops.shape import Constant
-from loom_core.trace.products import PRECISIONS, multiply
 
 REFUSED.update({
     "tt.elementwise_inline_asm": "inline assembly is code of a GPU",
     "tt.ptr_to_int": "addresses are not numbers here",
     "tt.int_to_ptr": "addresses are not numbers here",
-    "tt.dot_scaled": "products with scales are not supported yet",
     "tt.map_elementwise": "it is not supported yet",
 })  # fmt: skip
 
@@ -89,67 +86,7 @@ def _extern(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     return cast(importer, made, wanted.dtype) if made.type.dtype.is_bool else made
 
 
-# ---- products ----
-
-_OLD_PRECISIONS: Final = {0: "tf32", 1: "tf32x3", 2: "ieee"}
-
-
-@row("tt.dot", operands=3, types="free", attributes=("inputPrecision", "maxNumImpreciseAcc", "allowTF32"))
-def _dot(importer: Importer, op: Operation, operands: list[Any]) -> Value:
-    for value, type in zip(operands[:2], op.types, strict=False):
-        importer.check_type(op, value, type, "an operand")
-    return dot(importer, op, operands)
-
-
-def dot(importer: Importer, op: Operation, operands: list[Any]) -> Value:
-    """The product of two tiles, plus an accumulator, by the precision that the operation names."""
-    a, b, acc = operands
-    if not op.result_types:
-        importer.wrong(op, "the type of its result is missing")
-    importer.check_type(op, acc, op.result_types[0], "the accumulator")
-    _check_product(importer, op, a, b, acc)
-    precision = _precision(importer, op) if a.type.dtype is core.f32 else "ieee"
-    result, inner = acc.type.dtype, accumulator(a.type.dtype)
-    # Sums begin at +0 where there is no accumulator.
-    zero = isinstance(acc.defining_op, Constant) and repr(acc.defining_op.value) in ("0", "0.0")
-    start = None if zero else cast(importer, acc, inner)
-    made = multiply(importer.trace.builder, a, b, start, precision, inner)
-    return cast(importer, made, result)
-
-
-def accumulator(dtype: core.DType) -> core.DType:
-    """What products of a dtype are added in."""
-    if dtype is core.f64:
-        return core.f64
-    return core.f32 if dtype.is_float else core.i32
-
-
-def _check_product(importer: Importer, op: Operation, a: Any, b: Any, acc: Any) -> None:
-    if not all(isinstance(value, Value) for value in (a, b, acc)):
-        importer.wrong(op, "it takes tiles")
-    shapes = [value.type.shape for value in (a, b, acc)]
-    rank = len(shapes[0])
-    fits = (
-        rank in (2, 3)
-        and all(len(shape) == rank for shape in shapes)
-        and shapes[0][-1] == shapes[1][-2]
-        and shapes[2] == (*shapes[0][:-1], shapes[1][-1])
-        and shapes[0][:-2] == shapes[1][:-2]
-        and not any(value.type.is_pointer or value.type.dtype.is_bool for value in (a, b, acc))
-    )
-    if fits:
-        first, second, third = (value.type.dtype for value in (a, b, acc))
-        alike = first is second or (first.is_float and second.is_float and first.bits == second.bits == 8)
-        narrow = first.is_float or first.bits == 8
-        fits = alike and narrow and (third.is_float if first.is_float else third is core.i32)
-    if not fits:
-        importer.wrong(op, f"it does not take {a.type}, {b.type} and {acc.type}")
-
-
-def _precision(importer: Importer, op: Operation) -> str:
-    given = plain(op.attributes.get("inputPrecision", "tf32" if op.attributes.get("allowTF32") else "ieee"))
-    word = _OLD_PRECISIONS.get(given, given) if isinstance(given, int) else str(given).lower()
-    return word if word in PRECISIONS else importer.refuse(op, f"Loom does not know the precision {given}")
+# ---- values without a meaning ----
 
 
 @row("ub.poison", operands=0, types="result")

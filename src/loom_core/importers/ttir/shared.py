@@ -16,7 +16,7 @@ from loom_core.base.location import UNKNOWN, Location
 from loom_core.importers.ttir.arith import cast
 from loom_core.importers.ttir.attributes import plain
 from loom_core.importers.ttir.importer import REFUSED, Imported, Importer, row
-from loom_core.importers.ttir.program import dot
+from loom_core.importers.ttir.products import dot
 from loom_core.importers.ttir.syntax import IrType, Operation
 from loom_core.importers.ttir.types import tile_type
 from loom_core.ir.types import TileType

@@ -65,7 +65,7 @@ class Operation:
     """One operation as written. Values are named as in the text, `%x` or `%x#1`.
 
     `lists` are the bracketed groups of values and integers, `bindings` the pairs `%a = %b` of loops, `words` the bare
-    words and strings in order.
+    words and strings in order, `word_places` how many operands stand before each.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Operation:
     lists: list[list[str | int]] = field(default_factory=list)
     bindings: list[tuple[str, str]] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
+    word_places: list[int] = field(default_factory=list)
     literals: list[Any] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
     types: list[IrType] = field(default_factory=list)

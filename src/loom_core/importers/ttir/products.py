@@ -1,0 +1,141 @@
+"""`tt.dot` and `tt.dot_scaled`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from loom_core.base import dtype as core
+from loom_core.importers.ttir.arith import bits_as, cast
+from loom_core.importers.ttir.attributes import plain
+from loom_core.importers.ttir.importer import Importer, row
+from loom_core.importers.ttir.syntax import Operation
+from loom_core.ir.value import Value
+from loom_core.ops.shape import Constant, Transpose
+from loom_core.trace.products import PRECISIONS, multiply
+from loom_core.trace.scaled import BLOCK, decode_e2m1, scaled
+
+_OLD_PRECISIONS: Final = {0: "tf32", 1: "tf32x3", 2: "ieee"}
+
+
+@row("tt.dot", operands=3, types="free", attributes=("inputPrecision", "maxNumImpreciseAcc", "allowTF32"))
+def _dot(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    for value, type in zip(operands[:2], op.types, strict=False):
+        importer.check_type(op, value, type, "an operand")
+    return dot(importer, op, operands)
+
+
+def dot(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    """The product of two tiles, plus an accumulator, by the precision that the operation names."""
+    a, b, acc = operands
+    if not op.result_types:
+        importer.wrong(op, "the type of its result is missing")
+    importer.check_type(op, acc, op.result_types[0], "the accumulator")
+    _check_product(importer, op, a, b, acc)
+    precision = _precision(importer, op) if a.type.dtype is core.f32 else "ieee"
+    result, inner = acc.type.dtype, accumulator(a.type.dtype)
+    # Sums begin at +0 where there is no accumulator.
+    zero = isinstance(acc.defining_op, Constant) and repr(acc.defining_op.value) in ("0", "0.0")
+    start = None if zero else cast(importer, acc, inner)
+    made = multiply(importer.trace.builder, a, b, start, precision, inner)
+    return cast(importer, made, result)
+
+
+def accumulator(dtype: core.DType) -> core.DType:
+    """What products of a dtype are added in."""
+    if dtype is core.f64:
+        return core.f64
+    return core.f32 if dtype.is_float else core.i32
+
+
+def _check_product(importer: Importer, op: Operation, a: Any, b: Any, acc: Any) -> None:
+    if not all(isinstance(value, Value) for value in (a, b, acc)):
+        importer.wrong(op, "it takes tiles")
+    shapes = [value.type.shape for value in (a, b, acc)]
+    rank = len(shapes[0])
+    fits = (
+        rank in (2, 3)
+        and all(len(shape) == rank for shape in shapes)
+        and shapes[0][-1] == shapes[1][-2]
+        and shapes[2] == (*shapes[0][:-1], shapes[1][-1])
+        and shapes[0][:-2] == shapes[1][:-2]
+        and not any(value.type.is_pointer or value.type.dtype.is_bool for value in (a, b, acc))
+    )
+    if fits:
+        first, second, third = (value.type.dtype for value in (a, b, acc))
+        alike = first is second or (first.is_float and second.is_float and first.bits == second.bits == 8)
+        narrow = first.is_float or first.bits == 8
+        fits = alike and narrow and (third.is_float if first.is_float else third is core.i32)
+    if not fits:
+        importer.wrong(op, f"it does not take {a.type}, {b.type} and {acc.type}")
+
+
+def _precision(importer: Importer, op: Operation) -> str:
+    given = plain(op.attributes.get("inputPrecision", "tf32" if op.attributes.get("allowTF32") else "ieee"))
+    word = _OLD_PRECISIONS.get(given, given) if isinstance(given, int) else str(given).lower()
+    return word if word in PRECISIONS else importer.refuse(op, f"Loom does not know the precision {given}")
+
+
+# ---- products with scales ----
+
+_ENCODINGS: Final = {"e2m1": core.i8, "e4m3": core.f8e4m3, "e5m2": core.f8e5m2, "bf16": core.bf16, "fp16": core.f16}
+
+
+@row("tt.dot_scaled", operands=(3, 5), types="free", words=True,
+     attributes=("lhs", "rhs", "fastMath", "lhs_k_pack", "rhs_k_pack"))  # fmt: skip
+def _dot_scaled(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    """The operands are decoded and scaled in bf16, or f16 where one of them is that, and then multiplied."""
+    a, b, acc, scales = _scaled_operands(importer, op, operands)
+    names = [str(plain(op.attributes.get(side, ""))) for side in ("lhs", "rhs")]
+    if any(name not in _ENCODINGS for name in names):
+        importer.refuse(op, f"Loom does not know the types {names[0]} and {names[1]}")
+    if (
+        plain(op.attributes.get("lhs_k_pack", True)) is not True
+        or plain(op.attributes.get("rhs_k_pack", True)) is not True
+    ):
+        importer.refuse(op, "its 4-bit operands are not packed along the dimension that is summed")
+    dtype = core.f16 if "fp16" in names else core.bf16
+    sides = []
+    for axis, value, name, scale in zip((1, 0), (a, b), names, scales, strict=True):
+        sides.append(_decoded(importer, op, value, name, scale, axis, dtype))
+    return dot(importer, op, [*sides, acc])
+
+
+def _scaled_operands(
+    importer: Importer, op: Operation, operands: list[Any]
+) -> tuple[Value, Value, Value, list[Value | None]]:
+    """Both operands, the accumulator, and the scales: `%a scale %s, %b scale %t, %c`, either scale may be missing."""
+    values = list(operands)
+    scales: list[Value | None] = [None, None]
+    places = [place for word, place in zip(op.words, op.word_places, strict=True) if word == "scale"]
+    if len(places) != len(op.words) or len(values) != 3 + len(places) or not all(isinstance(v, Value) for v in values):
+        importer.wrong(op, "it is not of the form %a scale %s, %b scale %t, %c")
+    for taken, place in enumerate(places):
+        side = place - taken - 1
+        if side not in (0, 1) or scales[side] is not None:
+            importer.wrong(op, "it is not of the form %a scale %s, %b scale %t, %c")
+        scales[side] = values.pop(side + 1)
+    a, b, acc = values
+    return a, b, acc, scales
+
+
+def _decoded(
+    importer: Importer, op: Operation, value: Value, name: str, scale: Value | None, axis: int, dtype: core.DType
+) -> Value:
+    wanted = _ENCODINGS[name]
+    fits = len(value.type.shape) == 2 and not value.type.is_pointer
+    if fits and value.type.element is core.i8 and wanted.bits == 8 and wanted.is_float:
+        value = bits_as(importer, value, wanted)
+    if not fits or value.type.element is not wanted:
+        importer.wrong(op, f"it does not take {value.type} as {name}")
+    builder = importer.trace.builder
+    if name == "e2m1":
+        value = decode_e2m1(builder, value, axis)
+    value = cast(importer, value, dtype)
+    if scale is None:
+        return value
+    depth, rows = value.type.shape[axis], value.type.shape[1 - axis]
+    if scale.type.element is not core.i8 or scale.type.shape != (rows, depth // BLOCK) or depth % BLOCK:
+        importer.wrong(op, f"it does not take scales of {scale.type} for {value.type}")
+    if axis == 0:
+        scale = importer.create(Transpose, scale, permutation=(1, 0))
+    return scaled(builder, value, scale, axis, dtype)

@@ -1,10 +1,13 @@
 """Damaged texts and bytecodes: whatever comes of them is a module or a diagnostic, never another exception.
 
+A sound module is read back as it was written, and its kernel is converted or refused.
+
 `python -m tests.interchange.fuzzing 50000` runs so many of each and rewrites `fuzz_score.json`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import sys
@@ -12,12 +15,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import loom
+from loom.execution import prepare
 from loom.format.bytecode import BytecodeError, read_module, write_module
 from loom.format.text import ParseError, Parser
 from loom.importers import print_loom_module
 from loom.ir import Module
 from loom.verify import VerifierRegistry, verify_module
 from tests.interchange.generated import OPS, control_module, modules, signature_module
+from tests.interchange.test_workgroups import BODIES, PROLOGUE, kernel
 
 SCORE = Path(__file__).with_name("fuzz_score.json")
 REGISTRY = VerifierRegistry.from_ops(OPS)
@@ -82,6 +88,9 @@ def examine(module: Module) -> str:
     again = parser().parse(text)
     assert print_loom_module(again, ops=OPS) == text
     assert print_loom_module(read_module(write_module(module)), ops=OPS) == text
+    if any(op.name == "kernel.def" for op in module.body.ops):
+        with contextlib.suppress(loom.LoomError):
+            prepare(module)
     return "sound"
 
 
@@ -106,6 +115,7 @@ def samples() -> tuple[list[str], list[bytes]]:
     """Texts and bytecodes to damage."""
     found = [
         *modules(0)[::9],
+        *(kernel(PROLOGUE + body) for body in BODIES.values()),
         *(signature_module(seed) for seed in range(4)),
         *(control_module(seed) for seed in range(20)),
     ]

@@ -224,10 +224,10 @@ def adjustments(
     return {}
 
 
-def operation_module(op: OpDeclaration, seed: int) -> Module:
-    """A module with an operation, in a kernel where it must stand in one, else in a function."""
+def operation_module(op: OpDeclaration, seed: int, *, in_kernel: bool = False) -> Module:
+    """A module with an operation, in a kernel where it must stand in one or `in_kernel`, else in a function."""
     g = Generator(random.Random(seed))
-    if "kernel.def" in op.ancestors or "kernel.def" in op.parents:
+    if in_kernel or "kernel.def" in op.ancestors or "kernel.def" in op.parents:
         spec = KernelModuleSpec("reference", "k", "k", [KernelArgumentSpec(0, "source")])
         shell = create_kernel_module(spec)
         module, builder, body, end = shell.module, shell.builder, shell.body_block, shell.builder.kernel.return_

@@ -156,6 +156,14 @@ def op_name_is_unknown(data: bytes) -> bytes:
     return put(data, at, b"index.lost")
 
 
+def a_string_is_a_symbol(data: bytes) -> bytes:
+    strings = ByteReader(data, sections_of(data)[2][b.STRINGS][1])
+    names = [strings.blob() for _ in range(strings.varint())]
+    key = bytes((names.index(b"export_symbol"), b.ATTR_STRING))
+    at = data.index(key, sections_of(data)[2][b.SYMBOLS][1])
+    return put(data, at + 1, bytes((b.ATTR_SYMBOL,)))
+
+
 def a_type_is_unknown(data: bytes) -> bytes:
     return put(data, sections_of(data)[2][b.TYPES][1] + 1, b"\x04")
 
@@ -178,6 +186,7 @@ MALFORMED: list[tuple[str, str, Callable[[bytes], bytes]]] = [
     ("the header of a file has no blank line", "BYTECODE/006", header_has_a_blank_line),
     ("strings hold what is no UTF-8", "BYTECODE/010", string_is_no_utf8),
     ("unknown operation 'index.lost'", "BYTECODE/016", op_name_is_unknown),
+    ("an attribute of kind 6 where a string is declared", "BYTECODE/015", a_string_is_a_symbol),
     ("unknown type kind 4", "BYTECODE/004", a_type_is_unknown),
     ("count summary mismatch", "BYTECODE/006", more_values_are_announced),
 ]

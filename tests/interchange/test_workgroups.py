@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 import loom
+from loom.execution import prepare
 from loom.format.bytecode import write_module
 from loom.importers import print_loom_module
 from loom.ir import Module
 from loom_core.tools.loomc import main
 from tests.interchange.copy_kernel import build_copy_kernel
+from tests.interchange.generated import PLAIN, operation_module
 from tests.interchange.test_text import parse
 from tests.interchange.workitems import run_workitems
 
@@ -457,6 +460,23 @@ def test_configuration_arguments() -> None:
         loom.run(module, a, b)
     with pytest.raises(loom.LoomError, match="a size of 0 is none"):
         loom.run(module, a, b, config={"cx": 0})
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_operation_is_converted_or_refused(seed: int) -> None:
+    outcomes = Counter[str]()
+    for op in PLAIN:
+        module = operation_module(op, seed, in_kernel=True)
+        try:
+            prepare(module)
+            outcomes["converted"] += 1
+        except loom.LoomError as error:
+            assert {found.code for found in error.diagnostics} <= {"LOOM-F501"}
+            outcomes["refused"] += 1
+        except loom.LoomDiagnosticError:
+            outcomes["unsound"] += 1
+    assert outcomes["converted"] > 50
+    assert outcomes["refused"] > 50
 
 
 REFUSED = {

@@ -11,6 +11,7 @@ from loom_core.interchange.declaration import OpDeclaration
 from loom_core.interchange.locations import LOCATION_UNKNOWN
 from loom_core.interchange.model import (
     VALUE_BLOCK_ARGUMENT,
+    VALUE_CONSUMED,
     Block,
     Module,
     Operation,
@@ -179,6 +180,7 @@ class IRBuilder:
                 candidates = op.operands if decl.symbol is None else _arguments(op)
                 if spec.operand.id not in candidates:
                     raise ValueError(f"{op.name}: a result is tied to a value that is no operand")
+                values[spec.operand.id].flags |= VALUE_CONSUMED
                 changed = spec.type != values[spec.operand.id].type
                 op.tied_results.append(TiedResult(index, candidates.index(spec.operand.id), changed))
                 type = spec.type

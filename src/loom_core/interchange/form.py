@@ -19,7 +19,7 @@ from loom_core.interchange.declaration import OpDeclaration, TypedAttribute, dec
 from loom_core.interchange.text.tokenizer import TokenKind
 
 if TYPE_CHECKING:
-    from loom_core.interchange.text.parser import OpReader
+    from loom_core.interchange.text.op_reader import OpReader
     from loom_core.interchange.text.printer import OpWriter
 
 DYNAMIC_INDEX: Final = -(2**63)

@@ -59,4 +59,3 @@ LOCATION_TAGS: Final = {
     "tile_lowering": 3,
     "ukernel_selection": 4,
 }
-USER_TAGS_START: Final = 0x8000

@@ -10,7 +10,7 @@ from loom_core.interchange.form import Element
 from loom_core.interchange.text.tokenizer import TokenKind
 
 if TYPE_CHECKING:
-    from loom_core.interchange.text.parser import OpReader
+    from loom_core.interchange.text.op_reader import OpReader
     from loom_core.interchange.text.printer import OpWriter
 
 

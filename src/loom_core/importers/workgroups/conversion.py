@@ -13,7 +13,7 @@ from loom_core.importers.workgroups.lanes import DTYPES, Lanes
 from loom_core.importers.workgroups.launch import Launch
 from loom_core.interchange.declaration import OpDeclaration
 from loom_core.interchange.model import Block, Module, Operation
-from loom_core.interchange.types import ScalarType, ShapedType, Type
+from loom_core.interchange.types import ScalarType, Type
 from loom_core.ir.block import Function
 from loom_core.ir.types import PointerType, TileType
 from loom_core.ir.value import Value
@@ -208,10 +208,3 @@ def _reason(op: Operation) -> str:
 def common_multiple(numbers: Iterable[int]) -> int:
     """What divides a sum of numbers that these divide."""
     return gcd(*numbers)
-
-
-def static_sizes(type: Type) -> tuple[int, ...] | None:
-    """The sizes of a shaped type that are all known."""
-    if isinstance(type, ShapedType) and type.is_all_static:
-        return tuple(dim.size for dim in type.dims)  # type: ignore[union-attr]
-    return None

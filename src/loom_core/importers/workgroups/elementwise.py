@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from loom_core.base.dtype import DType, bool_
-from loom_core.importers.workgroups.lanes import UNSIGNED, Lanes
+from loom_core.importers.workgroups.lanes import BOOLS_ARE_NO_NUMBERS, UNSIGNED, Lanes, Unmapped
 from loom_core.interchange.attributes import CanonicalAttrDict
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
@@ -17,14 +17,8 @@ from loom_core.ops import bits
 from loom_core.ops import elementwise as e
 from loom_core.ops import special as s
 
-
-class Unmapped(Exception):
-    """There is no counterpart; the text says why."""
-
-
 Row = Callable[[Lanes, list[Value], CanonicalAttrDict, DType], Value]
 """Operands, attributes, dtype of the result -> the result."""
-BOOLS_ARE_NO_NUMBERS: Final = "arithmetic of i1 has no counterpart; andi, ori and xori have"
 
 
 def direct(kind: type[Op]) -> Row:

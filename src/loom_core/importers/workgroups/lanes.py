@@ -39,6 +39,13 @@ DTYPES: Final[dict[ScalarTypeKind, DType]] = dict(
 UNSIGNED: Final = {i8: u8, i16: u16, i32: u32, i64: u64}
 
 
+BOOLS_ARE_NO_NUMBERS: Final = "arithmetic of i1 has no counterpart; andi, ori and xori have"
+
+
+class Unmapped(Exception):
+    """There is no counterpart; the text says why."""
+
+
 class Lanes:
     """Builds Tile IR for `count` workitems. `mask` (a bool tile, None for all) says which of them run."""
 
@@ -81,7 +88,9 @@ class Lanes:
         return found
 
     def unsigned(self, value: Value) -> Value:
-        """The same bits as an unsigned integer."""
+        """The same bits as an unsigned integer. Unmapped for a bool."""
+        if value.type.dtype not in UNSIGNED:
+            raise Unmapped(BOOLS_ARE_NO_NUMBERS)
         found: Value = self.make(Bitcast, value, dtype=UNSIGNED[value.type.dtype])
         return found
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from loom_core.base.dtype import i64
 from loom_core.importers.workgroups.conversion import Conversion, common_multiple, converts
-from loom_core.importers.workgroups.elementwise import ROWS, UNMAPPED_SCALARS, Unmapped
+from loom_core.importers.workgroups.elementwise import ROWS, UNMAPPED_SCALARS
+from loom_core.importers.workgroups.lanes import Unmapped
 from loom_core.interchange.model import Operation
 from loom_core.ir.value import Value
 from loom_core.ops.control import NumPrograms, ProgramId

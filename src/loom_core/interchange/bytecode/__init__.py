@@ -33,3 +33,12 @@ MAX_REGION_DEPTH: Final = 100
     ATTR_DICT, ATTR_ENCODING, ATTR_BYTES, ATTR_SCOPED_ENUM, ATTR_ENUMS, ATTR_PARAMETERIZED, ATTR_PARAMETERIZEDS,
     ATTR_SIGNED, ATTR_SYMBOLS, ATTR_SYMBOL_SET,
 ) = range(19)  # fmt: skip
+DECLARED_KINDS: Final = {
+    "i64": (ATTR_I64,), "f64": (ATTR_F64,), "string": (ATTR_STRING,), "word": (ATTR_STRING,), "bool": (ATTR_BOOL,),
+    "enum": (ATTR_ENUM,), "i64s": (ATTR_I64S,), "symbol": (ATTR_SYMBOL,), "type": (ATTR_TYPE,),
+    "predicates": (ATTR_PREDICATES,), "dict": (ATTR_DICT,), "encoding": (ATTR_ENCODING,), "bytes": (ATTR_BYTES,),
+    "enums": (ATTR_ENUMS,), "signed": (ATTR_SIGNED,), "parameterized": (ATTR_PARAMETERIZED,),
+    "parameterizeds": (ATTR_PARAMETERIZEDS,), "symbols": (ATTR_SYMBOLS, ATTR_SYMBOL_SET),
+    "literal": (ATTR_I64, ATTR_F64, ATTR_BOOL),
+}  # fmt: skip
+"""Kind of a declared attribute -> kinds of its value."""

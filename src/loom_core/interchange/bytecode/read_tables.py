@@ -257,6 +257,10 @@ class ReaderTables:
         if depth > ATTR_AGGREGATE_MAX_NESTING_DEPTH:
             raise BytecodeError("attributes nest too deeply", "BYTECODE/009")
         kind = r.byte()
+        if field is not None and kind not in b.DECLARED_KINDS[field.attribute_kind]:
+            raise BytecodeError(
+                f"an attribute of kind {kind} where a {field.attribute_kind} is declared", "BYTECODE/015"
+            )
         match kind:
             case b.ATTR_I64:
                 return r.signed()

@@ -172,6 +172,9 @@ class WriterTables:
         elif kind == "symbol":
             out.append(b.ATTR_SYMBOL)
             out.varint(self.string(str(value)))
+        elif kind in ("string", "word") and isinstance(value, str):
+            out.append(b.ATTR_STRING)
+            out.varint(self.string(str(value)))
         elif kind == "f64" and isinstance(value, int | float):
             self._value(out, float(value), number)
         elif kind == "i64s":

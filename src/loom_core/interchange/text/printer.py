@@ -122,6 +122,8 @@ class OpWriter:
             return value
         if kind == "symbol" and isinstance(value, str):
             return f"@{value}"
+        if kind == "string" and isinstance(value, str):
+            return encode_string(value)
         if kind == "f64" and isinstance(value, int):
             return self.text.value(float(value))
         if kind == "predicates":

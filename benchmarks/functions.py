@@ -1,4 +1,9 @@
-"""The stream engine against PyTorch on one thread: every transcendental function, then whole kernels of 1M floats."""
+"""The stream engine against PyTorch on one thread: every transcendental function, then whole kernels of 1M floats.
+
+A kernel stages its tiles in SRAM and runs one instruction after the other over a chunk in the first-level cache. Where
+PyTorch reads and writes an element once, in one fused loop, that moves it once more each way and once an instruction:
+what does little arithmetic on an element stays behind for that reason.
+"""
 
 from __future__ import annotations
 

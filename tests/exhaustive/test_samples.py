@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -42,6 +43,13 @@ def test_scores_are_kept_for_every_function() -> None:
     assert sorted(known["references"]) == sorted(op.mnemonic for op in references.measured_ops())
     assert all(score["different"] == 0 and score["operands"] >= 1 << 24 for score in known["references"].values())
     assert sum(sum(endings.values()) for endings in known["hostile"].values()) >= hostile.COMMANDS
+
+
+def test_a_score_replaces_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scores, "SCORES", tmp_path / "scores.json")
+    for check, what, number in (("one", "a", 1), ("two", "b", 2), ("one", "a", 3), ("one", "c", 4)):
+        scores.record(check, what, {"number": number})
+    assert scores.recorded() == {"one": {"a": {"number": 3}, "c": {"number": 4}}, "two": {"b": {"number": 2}}}
 
 
 @pytest.mark.parametrize("op", _one_in(5, hashes.hashed_ops()), ids=lambda op: op.mnemonic)

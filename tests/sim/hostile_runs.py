@@ -262,7 +262,7 @@ def random_flags(draw: Draw, spec: CommandSpec) -> dict[str, int]:
 
 
 def random_command(draw: Draw, programs: list[SceProgram]) -> Command:
-    spec = COMMANDS[draw.pick(_DRAWN)]
+    spec = COMMANDS[draw.pick(DRAWN)]
     flags = random_flags(draw, spec)
     if spec.mnemonic == "copy":
         operands = copy_operands(draw, flags["ndim"], 1 << flags["log2_bytes"])
@@ -287,7 +287,7 @@ _COMBINES = tuple(
     op for op in ALL_SCE_OPS if op.mnemonic in ("add.f32", "add.i32", "mul.i64", "min.u8", "max.f32", "xor.u16")
 )
 # Commands by how often they are drawn; `mul` changes the registers that the others read.
-_DRAWN = (
+DRAWN = (
     *["copy"] * 4, *["program"] * 8, *["gather", "scatter", "scatter_reduce", "compare_swap"] * 3, *["combine"] * 4,
     *["sort"] * 3, *["histogram"] * 2, *["pack", "packf", "packi", "matmul", "matmulf", "matmuli"] * 1,
     *["accfill", "accload", "decodef", "decodei", "lds", "sts", "mul"] * 1,

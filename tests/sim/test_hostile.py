@@ -7,6 +7,8 @@ import os
 import pytest
 
 from exhaustive import hostile
+from loom_core.isa.commands import ALL_COMMANDS
+from tests.sim.hostile_runs import DRAWN
 
 
 @pytest.mark.skipif(os.name != "posix", reason="inaccessible pages are made with mprotect")
@@ -19,3 +21,7 @@ def test_random_commands_stay_inside_their_memory() -> None:
     assert endings["LOOM-S101"] > 1500
     assert {"LOOM-S102", "LOOM-S103", "LOOM-S108"} <= endings.keys()
     assert endings.get("refused", 0) < 600
+
+
+def test_every_command_of_an_engine_is_drawn() -> None:
+    assert {spec.mnemonic for spec in ALL_COMMANDS if spec.engine != "acp"} <= set(DRAWN)

@@ -67,7 +67,7 @@ class _State:
         self.check[shadow.SPACE_TABLE] = self._spaces.ctypes.data
         self.check[shadow.FINDINGS] = self._findings.ctypes.data
         self.check[shadow.FINDING_LIMIT] = FINDING_LIMIT
-        grid = [record.grid_axis for record in obj.loops[:3]] == ["z", "y", "x"]
+        grid = [record.grid_axis for record in obj.loops if record.grid_axis] == ["z", "y", "x"]
         self.check[shadow.GRID] = grid
         narrowest = _narrowest(program)
         self._shadow(SPACE_SRAM, 0, obj.machine.sram_bytes, narrowest, 0)

@@ -59,9 +59,9 @@ def manifest(obj: loom.LoomObject, folder: Path) -> dict[str, Any]:
 
 def test_the_manifest_shows_loops_blocks_and_scratch(tmp_path: Path) -> None:
     found = manifest(kernel().compile(*X), tmp_path)
-    assert found["commands"]["loop"] == 3 + 3, "the launch's loops, and one for each grid axis"
+    assert found["commands"]["loop"] == 3 + 3 + 1, "the launch's loops, one for each grid axis, one for the first loads"
     windows = {window["name"]: window["slots"] for window in found["windows"]}
-    assert windows["x_block.a"] == windows["y_block.b"] == 2, "blocks are loaded ahead into a second slot"
+    assert windows["x_block.a"] == windows["y_block.b"] > 2, "small blocks are loaded far ahead"
     assert windows["scratch0"] == 1
 
 

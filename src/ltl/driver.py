@@ -18,7 +18,10 @@ from typing import Any, Final
 from loom_core import __version__
 from ltl.imported import ImportedKernel
 
-BACKEND: Final = "loom"
+BACKEND: Final = "cpu"
+"""The name of Triton's target: libraries look for a module of torch that is called so."""
+FORM: Final = "loom"
+"""The name of what is compiled to."""
 _WARP: Final = 32
 _MOST_SHARED: Final = 1 << 30
 
@@ -59,14 +62,14 @@ _OPTIONS: Final = frozenset(field.name for field in fields(Options))
 class _Compiler:
     """The methods of Triton's `BaseBackend`."""
 
-    binary_ext = BACKEND
+    binary_ext = FORM
 
     @staticmethod
     def supports_target(target: Any) -> bool:
         return bool(target.backend == BACKEND)
 
     def hash(self) -> str:
-        return f"{BACKEND}-{__version__}"
+        return f"{FORM}-{__version__}"
 
     def parse_options(self, options: Mapping[str, Any]) -> Options:
         return Options(**{name: value for name, value in options.items() if name in _OPTIONS and value is not None})
@@ -88,7 +91,7 @@ class _Compiler:
 
     def add_stages(self, stages: dict[str, Any], options: Options, language: Any) -> None:
         stages["ttir"] = lambda module, metadata: module
-        stages[BACKEND] = _final_text
+        stages[FORM] = _final_text
 
 
 def _final_text(module: Any, metadata: dict[str, Any]) -> bytes:
@@ -218,7 +221,7 @@ class _Driver:
     """The methods of Triton's `DriverBase`."""
 
     launcher_cls = _Launcher
-    binary_ext = BACKEND
+    binary_ext = FORM
 
     def __init__(self) -> None:
         self.utils = _Utilities()
@@ -270,18 +273,21 @@ class _Driver:
 def install() -> None:
     """Make Loom Triton's active driver: kernels of any Triton program then run on the simulator, on CPU tensors.
 
-    Needs Triton, no GPU. Autotuners choose by modelled cycles.
+    Needs Triton, no GPU. Autotuners choose by modelled cycles. Dots of float32 are exact unless they ask for an
+    `input_precision`, or TRITON_F32_DEFAULT names one.
     """
     import triton.backends
+    import triton.knobs
     from triton.backends.compiler import BaseBackend
     from triton.backends.driver import DriverBase
     from triton.runtime.driver import driver
 
-    if BACKEND not in triton.backends.backends:
-        compiler = type("LoomBackend", (_Compiler, BaseBackend), {})
-        made = type("LoomDriver", (_Driver, DriverBase), {})
-        triton.backends.backends[BACKEND] = triton.backends.Backend(compiler=compiler, driver=made)
-    driver.set_active(triton.backends.backends[BACKEND].driver())
+    compiler = type("LoomBackend", (_Compiler, BaseBackend), {})
+    made = type("LoomDriver", (_Driver, DriverBase), {})
+    triton.backends.backends[BACKEND] = triton.backends.Backend(compiler=compiler, driver=made)
+    driver.set_active(made())
+    if triton.knobs.language.fp32_default is None:
+        triton.knobs.language.fp32_default = "ieee"
 
 
 __all__ = ["benchmark", "install", "load_kernel"]

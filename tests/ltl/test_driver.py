@@ -24,6 +24,7 @@ def installed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     before = driver._active
+    monkeypatch.setattr(triton.knobs.language, "fp32_default", None)
     loom.triton.install()
     yield
     driver.set_active(before)
@@ -85,6 +86,21 @@ def test_autotuning_is_by_cycles() -> None:
         found.append([tuned.best_config.kwargs["BLOCK"], *(times[0] for times in tuned.configs_timings.values())])
     assert found[0] == found[1]
     assert found[0][0] == 256
+
+
+@triton.jit
+def product(x, exact, rounded, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
+    v = tl.load(x + at)
+    tl.store(exact + at, tl.dot(v, v))
+    tl.store(rounded + at, tl.dot(v, v, input_precision="tf32"))
+
+
+def test_products_are_exact_unless_they_ask() -> None:
+    x, exact, rounded = torch.randn(8, 8), torch.zeros(8, 8), torch.zeros(8, 8)
+    product[(1,)](x, exact, rounded, SIZE=8)
+    errors = [float((y.double() - x.double() @ x.double()).abs().max()) for y in (exact, rounded)]
+    assert errors[0] < 1e-5 < errors[1]
 
 
 @triton.jit

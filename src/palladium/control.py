@@ -174,11 +174,11 @@ def _bound(bound: Any) -> int | array:
 def _trial(trace: KernelTrace, carried: _Carried, body: Callable[[Any, Any], Any]) -> Any:
     """What the body gives, without keeping what it does."""
     block = Block((TileType(core.i32), *(value.ir_type for value in carried.values)))
-    trace.enter(block, trial=True)
+    trace.attempt(block)
     try:
         return body(array(block.arguments[0]), carried.around(block.arguments[1:]))
     finally:
-        trace.end_trial(keep=False)
+        trace.forget()
 
 
 Body = Callable[[Any, Any], Any]

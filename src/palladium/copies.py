@@ -34,6 +34,12 @@ class Token:
         if self in trace.unwaited:
             trace.unwaited.remove(self)
 
+    def forget(self) -> None:
+        """The copy was part of a trial that is given up."""
+        trace = kernel_trace("copy")
+        if self in trace.unwaited:
+            trace.unwaited.remove(self)
+
     def __hash__(self) -> int:
         return id(self)
 
@@ -44,6 +50,7 @@ def copy(src: Ref, dst: Ref) -> Token:
     _emit(src, dst)
     token = Token(dst.buffer.name, trace.location())
     trace.unwaited.append(token)
+    trace.undo.append(token.forget)
     return token
 
 

@@ -74,6 +74,10 @@ class Buffer:
     is_read: bool = False
     writes: list[Write] = field(default_factory=list)
 
+    def take_back(self) -> None:
+        """Forget the last write: it was part of a trial that is given up."""
+        self.writes.pop()
+
 
 @dataclass(frozen=True)
 class View:
@@ -467,6 +471,7 @@ def store(ref: Ref, index: Any, value: Any, *, mask: Any = None, **hints: Any) -
     flag = None if mask is None else convert(to_array(mask, "store"), core.bool_)
     op = write(view, data, flag, buffer.storage)
     buffer.writes.append(Write(view, data, flag, op))
+    kernel_trace("store").undo.append(buffer.take_back)
 
 
 def require_writable(ref: Ref) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -20,7 +20,10 @@ class OutsideKernel(PalladiumError):
 
 
 class KernelTrace(Trace):
-    """A trace whose position is that of the user's code on Python's stack."""
+    """A trace whose position is that of the user's code on Python's stack.
+
+    `undo` takes back what operations noted outside of the IR, last first, where a trial is given up.
+    """
 
     def __init__(self, function: Function) -> None:
         # Nothing is rewritten, so no hooks ask a frontend.
@@ -28,7 +31,9 @@ class KernelTrace(Trace):
         self.grid: tuple[int, ...] = ()
         self.program_ids: list[Any] = []
         self.unwaited: list[Any] = []
+        self.undo: list[Callable[[], None]] = []
         self._position: list[Location] = []
+        self._marks: list[int] = []
 
     def location(self) -> Location:
         return self._position[-1] if self._position else caller()
@@ -41,6 +46,18 @@ class KernelTrace(Trace):
             yield
         finally:
             self._position.pop()
+
+    def forget(self) -> None:
+        """End a trial: nothing of it stays."""
+        self.end_trial(keep=False)
+        while self.undo and len(self.undo) > self._marks[-1]:
+            self.undo.pop()()
+        self._marks.pop()
+
+    def attempt(self, block: Block) -> None:
+        """Begin a trial in `block`; `forget` ends it."""
+        self._marks.append(len(self.undo))
+        self.enter(block, trial=True)
 
     @contextmanager
     def elsewhere(self, block: Block, anchor: Op | None = None) -> Iterator[None]:

@@ -434,3 +434,29 @@ def test_element_dimensions_pad_with_poison() -> None:
     least = np.iinfo(np.int32).min
     found = both(call, np.arange(8, dtype=np.int32))
     assert np.array_equal(found, [least, 0, 1, 2, 3, 4, 3, 4, 5, 6, 7, least])
+
+
+def test_a_loop_over_weak_numbers_stores_once() -> None:
+    """The dtype that such a loop carries is found by a trial of its body, which leaves nothing behind."""
+
+    def body(x, o, p):  # type: ignore[no-untyped-def]
+        def step(i: Any, total: Any) -> Any:
+            p[pl.ds(i * 2, 2)] = x[pl.ds(i * 2, 2)] * 2
+            o[...] = x[...] + total
+            return total + x[i]
+
+        o[...] = x[...] * 0 + lpl.fori(0, 4, step, 0)
+
+    spec = pl.BlockSpec((8,), lambda i: (0,))
+    call = pl.pallas_call(body, [shape(8), shape(8)], grid=(1,), in_specs=[spec], out_specs=[spec, spec])
+    x = np.arange(8, dtype=np.float32)
+    first, second = both_of(call, x)
+    assert np.array_equal(first, np.full(8, 6)) and np.array_equal(second, x * 2)
+
+
+def both_of(call: Any, *args: Any) -> list[Any]:
+    """As `both`, of a call with several outputs."""
+    found = call(*args)
+    with knobs.override(interpret=True):
+        assert [one.tobytes() for one in call(*args)] == [one.tobytes() for one in found]
+    return list(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import linecache
 import os
 import sys
 import time
@@ -84,8 +85,6 @@ def diagnostic_data(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def _place(where: Location) -> dict[str, Any]:
-    import linecache
-
     line = linecache.getline(where.file, where.line).rstrip("\n") if where.known else ""
     data = line.encode()
     start = len(data[: max(where.column, 0)].decode(errors="ignore")) + 1

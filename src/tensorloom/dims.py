@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tensorloom.values import UNKNOWN
-
 
 @dataclass(frozen=True, slots=True)
 class Dim:
@@ -116,10 +114,6 @@ def as_size(value: object) -> Size:
     if isinstance(value, bool):
         return None
     return value if isinstance(value, int | Dim) else None
-
-
-def known(value: object) -> bool:
-    return value is not UNKNOWN and value is not None and not isinstance(value, Dim)
 
 
 def shape_text(shape: Shape | None) -> str:

@@ -62,9 +62,6 @@ class ExpressionWriter:
         self.recurrent = recurrent
         self.model = model
 
-    def within(self, model: Model | None) -> ExpressionWriter:
-        return type(self)(self.unit, self.names, self.needs, self.recurrent, model)
-
     def text(self, node: Expr, at_least: int = 0) -> str:
         """The expression; in parentheses if it binds weaker than `at_least`."""
         text = _WRITE[type(node)](self, node)

@@ -5,13 +5,12 @@ A `Frame` is one activation: of a file, a function, or a section of a model. The
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from loom_core.base.diagnostics import Diagnostic
-from loom_core.base.location import Location
 from tensorloom import algebra
 from tensorloom.arguments import Issue, nearest_hint
 from tensorloom.calls import Caller
@@ -59,6 +58,7 @@ from tensorloom.values import (
     Launcher,
     LayerClass,
     Method,
+    Metrics,
     ModelClass,
     ModelValue,
     Namespace,
@@ -91,22 +91,19 @@ class Checker:
         self.seen.add(key)
         location = unit.source.location(span)
         if self.sites:
-            location = location.inlined_at(_site(*self.sites[0]))
+            caller, place = self.sites[0]
+            location = location.inlined_at(caller.source.location(place))
         made = issue.kind.diagnostic(location, hint=issue.hint, **issue.fields)  # type: ignore[arg-type]
         self.diagnostics.append(made)
 
     @contextmanager
-    def following(self, unit: Unit, span: Span):  # type: ignore[no-untyped-def]
+    def following(self, unit: Unit, span: Span) -> Iterator[None]:
         """While the code that a call at this place runs is interpreted."""
         self.sites.append((unit, span))
         try:
             yield
         finally:
             self.sites.pop()
-
-
-def _site(unit: Unit, span: Span) -> Location:
-    return unit.source.location(span)
 
 
 class Frame:
@@ -364,6 +361,11 @@ class Frame:
             if name == "ndim":
                 return UNKNOWN if owner.shape is None else len(owner.shape)
             return Method(owner, name) if name in METHODS else UNKNOWN
+        if isinstance(owner, Metrics):
+            if name not in owner.names:
+                hint = nearest_hint(name, owner.names)
+                self.complain(node.name_span, NoSuchMember, hint, owner="the argument of a callback", name=name)
+            return UNKNOWN
         if isinstance(owner, Namespace):
             if owner.name == "nn":
                 return LayerClass(LAYERS[name]) if name in LAYERS else UNKNOWN

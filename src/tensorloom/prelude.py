@@ -129,11 +129,12 @@ def batches_of(data, batch_size=None, shuffle=None):
 _START_PROCESSES: Final = '''
 def start_processes():
     """Join the processes that a launcher such as torchrun has started; without one this is the only process."""
-    backend = "nccl" if device.type == "cuda" else "gloo"
+    backend, on = ("nccl", device) if device.type == "cuda" else ("gloo", None)
     if "WORLD_SIZE" in os.environ:
-        dist.init_process_group(backend)
+        dist.init_process_group(backend, device_id=on)
     else:
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        store = dist.HashStore()
+        dist.init_process_group(backend, store=store, rank=0, world_size=1, device_id=on)
 '''
 
 _SHARE_OF: Final = '''

@@ -20,7 +20,7 @@ from tensorloom.diagnostics import (
 from tensorloom.dims import Dim, Shape, evaluate
 from tensorloom.interpreter import Checker, Frame
 from tensorloom.tree import Argument, Call, Constant, Entry, Every, Expr, Function, Name, String, Train
-from tensorloom.values import UNKNOWN, Dataset, FunctionValue, ModelValue, Tensor
+from tensorloom.values import UNKNOWN, Dataset, FunctionValue, Metrics, ModelValue, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,10 @@ PRECISIONS: Final = {
     "bf16": "bfloat16", "bfloat16": "bfloat16",
 }  # fmt: skip
 EVENTS: Final = ("epoch_start", "epoch_end", "batch_end")
-METRICS: Final = ("epoch", "batch", "loss", "accuracy", "val_loss", "val_accuracy", "lr")
+METRICS: Final = Metrics(("epoch", "batch", "loss", "accuracy", "val_loss", "val_accuracy", "lr"))
+"""What callbacks are given."""
 DATASETS: Final = {"mnist": (1, 28, 28), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32, 32), "cifar100": (3, 32, 32)}
 """The data sets with a name, and the shape of their images."""
-CLASSES: Final = {"mnist": 10, "fashion_mnist": 10, "cifar10": 10, "cifar100": 100}
 UNITS: Final = {"epoch": "epoch", "epochs": "epoch", "step": "step", "steps": "step"}
 
 
@@ -171,7 +171,7 @@ def check_train(frame: Frame, train: Train) -> TrainPlan:
         if callback.name not in EVENTS:
             frame.complain(callback.name_span, UnknownEvent, events=", ".join(EVENTS), name=callback.name)
         value = FunctionValue(callback, frame.unit)
-        frame.guarded(callback.span, frame.caller.run, value, [UNKNOWN], [])
+        frame.guarded(callback.span, frame.caller.run, value, [METRICS], [])
     return plan
 
 

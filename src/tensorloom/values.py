@@ -126,6 +126,13 @@ class Namespace:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What a callback is given; `names`: its attributes, all numbers."""
+
+    names: tuple[str, ...]
+
+
 @dataclass(slots=True, eq=False)
 class Dataset:
     """What load_dataset gives. `name` None: synthetic data, of the shapes of the model that is trained on it."""

@@ -384,6 +384,10 @@ def test_wrong_options(option: str, code: str) -> None:
     assert [found for found, _ in problems(train(option))] == [code]
 
 
+def test_callbacks_know_what_they_are_given() -> None:
+    assert "did you mean accuracy?" in message(train("on epoch_end(m):", "    print(m.acuracy)"))
+
+
 def test_hints() -> None:
     assert "did you mean epochs?" in message(train("epoch = 3"))
     assert "did you mean AdamW?" in message(train("optimizer = AdanW"))

@@ -189,10 +189,10 @@ class Caller:
         parameters = tuple(parameter for parameter in function.parameters if parameter.name != "self")
         bound = function_signature(function).bind(function.name, positional, named)
         key = (id(function), *map(_key_of, bound.values()))
-        results = value.owner.results if value.owner is not None else {}
+        results = value.owner.results if value.owner is not None else frame.checker.results
         if None not in key and key in results and frame.checker.activations is None:
             return results[key]
-        if len(frame.checker.sites) > _DEEPEST_CALL:
+        if len(frame.checker.sites) > _DEEPEST_CALL or not frame.checker.spend():
             return UNKNOWN
         inner = type(frame)(frame.checker, value.unit, value.owner, bound)
         symbols: dict[str, Any] = {}

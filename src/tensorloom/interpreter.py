@@ -67,13 +67,16 @@ from tensorloom.values import (
 )
 
 _MOST_ITERATIONS: Final = 32
+_MOST_ITEMS: Final = 10_000
+_MOST_STEPS: Final = 5_000
 _MOST_BITS: Final = 256
 
 
 @dataclass(slots=True)
 class Checker:
     """`recurrent`: the calls whose result is an output with a state. `sites`: the calls that are being followed.
-    `activations`: where the outputs of layers are noted, if they are wanted."""
+    `activations`: where the outputs of layers are noted, if they are wanted. `results`: of functions, by their
+    arguments."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
     seen: set[tuple[str, Span, str]] = field(default_factory=set)
@@ -83,6 +86,13 @@ class Checker:
     instances: dict[Any, ModelValue] = field(default_factory=dict)
     building: list[Any] = field(default_factory=list)
     activations: list[Tensor] | None = None
+    results: dict[Any, Any] = field(default_factory=dict)
+    budget: int = _MOST_STEPS
+
+    def spend(self) -> bool:
+        """Whether one more call or iteration may be followed: programs are checked in bounded time."""
+        self.budget -= 1
+        return self.budget >= 0
 
     def report(self, unit: Unit, span: Span, issue: Issue) -> None:
         key = (unit.source.file, span, issue.kind.code)
@@ -261,9 +271,12 @@ class Frame:
         names = [target.id for target in statement.targets]
         if isinstance(iterable, list | tuple) and len(iterable) <= _MOST_ITERATIONS and len(names) == 1:
             for item in iterable:
+                if not self.checker.spend():
+                    break
                 self.env[names[0]] = item
                 self.run(statement.body)
-            return
+            else:
+                return
         item = UNKNOWN
         if isinstance(iterable, Tensor) and iterable.shape:
             item = Tensor(iterable.shape[1:], iterable.dtype)
@@ -332,7 +345,7 @@ class Frame:
             dtype = "float" if operator == "/" else ""
             return self.guarded(node.span, algebra.combine, left, right, dtype)
         if isinstance(left, list) and isinstance(right, list) and operator == "+":
-            return [*left, *right]
+            return [*left, *right] if len(left) + len(right) <= _MOST_ITEMS else UNKNOWN
         return _arithmetic(operator, left, right)
 
     def compare(self, node: Compare) -> Any:

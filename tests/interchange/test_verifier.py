@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from loom.builder import ValueRef
 from loom.builders import module_builder
 from loom.diagnostics import DiagnosticEngine, LoomDiagnosticError
 from loom.format.text import Parser
@@ -238,3 +239,19 @@ def test_tied_results() -> None:
         builder.func.return_()
     found = verify_module(module, hooks=True).diagnostics
     assert [d.error_def and d.error_def.name for d in found] == ["DOMINANCE/002"]
+
+
+def test_regions_that_nest_too_deeply() -> None:
+    module, builder = module_builder()
+    region = builder.region([("c", I1)])
+    builder.func.def_(callee="f", body=region)
+    condition = ValueRef(module, region.blocks[0].arg_ids[0])
+    block = region.blocks[0]
+    for _ in range(80):
+        inner = builder.region()
+        with builder.insertion_block(block):
+            builder.scf.if_(condition=condition, then_region=inner)
+        block.ops.append(Operation(name="func.return" if block is region.blocks[0] else "scf.yield"))
+        block = inner.blocks[0]
+    block.ops.append(Operation(name="scf.yield"))
+    assert [d.message for d in verify_module(module).diagnostics] == ["regions nest too deeply"]

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 import loom
 from loom.execution import prepare
-from loom.format.bytecode import write_module
+from loom.format.bytecode import read_module, write_module
+from loom.format.text import ParseError
 from loom.importers import print_loom_module
 from loom.ir import Module
 from loom_core.tools.loomc import main
@@ -460,6 +461,24 @@ def test_configuration_arguments() -> None:
         loom.run(module, a, b)
     with pytest.raises(loom.LoomError, match="a size of 0 is none"):
         loom.run(module, a, b, config={"cx": 0})
+
+
+def test_deep_control_flow() -> None:
+    """As deep as texts may nest, from a deep stack: no recursion ends anything."""
+    depth = 62
+    body = "  scf.if %isodd {\n" * depth + "  view.store %li, %vb[%g] : i32, view<64xi32>\n" + "  }\n" * depth
+
+    def from_below(frames: int) -> None:
+        if frames:
+            from_below(frames - 1)
+            return
+        module = kernel(body)
+        assert print_loom_module(read_module(write_module(module), verify=True)) == print_loom_module(module)
+        prepare(module)
+
+    from_below(300)
+    with pytest.raises(ParseError, match="regions nest more than 64 deep"):
+        kernel("  scf.if %isodd {\n" * 70)
 
 
 @pytest.mark.parametrize("seed", range(2))

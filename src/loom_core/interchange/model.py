@@ -17,6 +17,8 @@ from loom_core.interchange.types import Type
 if TYPE_CHECKING:
     from loom_core.interchange.declaration import OpDeclaration
 
+MAX_REGION_DEPTH: Final = 64
+"""How deep regions may nest, in modules of any form."""
 VALUE_BLOCK_ARGUMENT: Final = 1
 VALUE_CONSUMED: Final = 2
 

@@ -17,6 +17,7 @@ RULES: Final = {
     "op is missing required ancestor": "STRUCTURE/029",
     "op has forbidden ancestor": "STRUCTURE/029",
     "symbol op is nested": "STRUCTURE/029",
+    "regions nest too deeply": "PARSE/021",
     "wrong operand count": "STRUCTURE/001",
     "wrong result count": "STRUCTURE/002",
     "wrong successor count": "STRUCTURE/023",

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from loom_core.interchange.attributes import SymbolName
 from loom_core.interchange.constraints import type_satisfies_constraint as type_satisfies_constraint
 from loom_core.interchange.declaration import OpDeclaration, RegionField
 from loom_core.interchange.diagnostics import ERRORS, Diagnostic, DiagnosticEngine, DiagnosticSeverity, SourceRange
 from loom_core.interchange.dialects import default_ops
-from loom_core.interchange.model import Block, Module, Operation, Region, Symbol
+from loom_core.interchange.model import MAX_REGION_DEPTH, Block, Module, Operation, Region, Symbol
 from loom_core.interchange.relations import check_exits, check_loop, check_relations
 from loom_core.interchange.rules import IDENTIFIED, RULES
 from loom_core.interchange.source_ranges import related_locations, source_ranges
 from loom_core.interchange.types import dynamic_values
-
-MAX_DEPTH: Final = 200
 
 
 class VerifierRegistry:
@@ -159,7 +156,8 @@ class ModuleVerifier:
             if usable and not found.count:
                 check_exits(self.module, op, decl, found)
                 check_loop(self.module, op, decl, found)
-        if len(place.around) >= MAX_DEPTH:
+        if op.regions and len(place.around) >= MAX_REGION_DEPTH:
+            found("regions nest too deeply", f"at most {MAX_REGION_DEPTH} deep")
             return
         for r, region in enumerate(op.regions):
             for b, block in enumerate(region.blocks):

@@ -26,7 +26,6 @@ SYMBOL_EXPLICIT_IMPORT: Final = 4
 SYMBOL_HAS_PREDICATES: Final = 64
 LIMITS: Final = {"strings": 1 << 24, "ops": 1 << 24, "locations": 1 << 24, "types": 1 << 16, "symbols": 1 << 16}
 MAX_STRING: Final = 1 << 24
-MAX_REGION_DEPTH: Final = 100
 
 (
     ATTR_I64, ATTR_F64, ATTR_STRING, ATTR_BOOL, ATTR_ENUM, ATTR_I64S, ATTR_SYMBOL, ATTR_TYPE, ATTR_PREDICATES,

@@ -14,6 +14,7 @@ from loom_core.interchange.bytecode.writer import FUNCTION_KINDS
 from loom_core.interchange.declaration import OpDeclaration
 from loom_core.interchange.dialects import amdgpu_ops, default_ops
 from loom_core.interchange.model import (
+    MAX_REGION_DEPTH,
     SYMBOL_DECLARATION,
     SYMBOL_IMPORT,
     SYMBOL_PUBLIC,
@@ -404,8 +405,8 @@ class BytecodeReader:
 
     def _region(self, r: ByteReader, entry: list[int] | None) -> Region:
         self.depth += 1
-        if self.depth > b.MAX_REGION_DEPTH:
-            raise BytecodeError(f"regions nest more than {b.MAX_REGION_DEPTH} deep", "BYTECODE/009")
+        if self.depth > MAX_REGION_DEPTH:
+            raise BytecodeError(f"regions nest more than {MAX_REGION_DEPTH} deep", "BYTECODE/009")
         region = Region([], r.varint())
         blocks = [Block() for _ in range(r.count("blocks"))]
         region.blocks = blocks

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from loom_core.interchange.attributes import Encoding
 from loom_core.interchange.declaration import OpDeclaration, RegionField
 from loom_core.interchange.inference import infer_result_type
 from loom_core.interchange.locations import FileLocation
 from loom_core.interchange.model import (
+    MAX_REGION_DEPTH,
     VALUE_BLOCK_ARGUMENT,
     Block,
     Module,
@@ -24,9 +25,6 @@ from loom_core.interchange.text.location_parser import read_location
 from loom_core.interchange.text.op_reader import Argument, OpReader, Scope, counted
 from loom_core.interchange.text.tokenizer import ParseError, Tokenizer, TokenKind
 from loom_core.interchange.types import NONE_TYPE, Type
-
-MAX_REGION_DEPTH: Final = 100
-"""How deep regions may nest; more is refused."""
 
 
 class Parser:

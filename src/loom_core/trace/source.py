@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,9 +79,12 @@ def read_source(function: Callable[..., Any], text: str | None = None) -> Functi
     try:
         lines, first_line = inspect.getsourcelines(function)
     except (OSError, TypeError):
-        where = Location(code.co_filename, code.co_firstlineno, function=name)
-        raise NoSource(where, function=name) from None
-    return FunctionSource(name, code.co_filename, first_line, "".join(lines))
+        lines, first_line = [], 0
+    found = "".join(lines)
+    # Code that was made by `exec` may be taken for another of the same file name: from 3.13 on that of `python -c`.
+    if not re.search(rf"\bdef\s+{re.escape(code.co_name)}\b", found):
+        raise NoSource(Location(code.co_filename, code.co_firstlineno, function=name), function=name)
+    return FunctionSource(name, code.co_filename, first_line, found)
 
 
 def given_source(name: str, text: str) -> FunctionSource:

@@ -19,7 +19,7 @@ from tensorloom.diagnostics import (
 )
 from tensorloom.dims import Dim, Shape, evaluate
 from tensorloom.interpreter import Checker, Frame
-from tensorloom.tree import Argument, Call, Constant, Entry, Every, Expr, Function, Name, String, Train
+from tensorloom.tree import Argument, Call, Constant, Entry, Every, Expr, Function, Name, Number, String, Train
 from tensorloom.values import UNKNOWN, Dataset, FunctionValue, Metrics, ModelValue, Tensor
 
 
@@ -272,6 +272,13 @@ def _count(attribute: str, lowest: int) -> Handler:
     return handler
 
 
+def _seed(frame: Frame, plan: TrainPlan, option: Entry) -> None:
+    if not isinstance(option.value, Number) or not isinstance(option.value.value, int):
+        # It is set before anything of the program runs.
+        raise _bad(option, _text(option), "a seed is a whole number, written as such")
+    plan.seed = option.value
+
+
 def _lr(frame: Frame, plan: TrainPlan, option: Entry) -> None:
     value = frame.evaluate(option.value)
     if value is not UNKNOWN and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
@@ -307,7 +314,7 @@ OPTIONS: Final[dict[str, Handler]] = {
     "resume": _resume,
     "progress": _switch("progress"),
     "compile": _switch("compile"),
-    "seed": _count("seed", 0),
+    "seed": _seed,
 }
 
 

@@ -374,6 +374,7 @@ def test_real_data_is_read_where_torchvision_has_it() -> None:
         ("resume = 3", "T402"),
         ("validation = 3", "T402"),
         ("seed = 1.5", "T402"),
+        ("seed = net", "T402"),
         ("checkpoint every 2 hours", "T402"),
         ("checkpoint every 0 epochs", "T402"),
         ("on epoch_stop(m):\n        pass", "T403"),

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ltl import Config, aggregate, autotune, cdiv, constexpr_function, heuristics, jit, next_power_of_2
     from ltl.driver import install
+    from ltl.host_descriptor import TensorDescriptor
+    from ltl.packages import set_allocator
     from ltl.record import record
     from ltl.source import load_source
 
 __all__ = [
     "Config",
+    "TensorDescriptor",
     "aggregate",
     "autotune",
     "cdiv",
@@ -24,13 +27,16 @@ __all__ = [
     "load_source",
     "next_power_of_2",
     "record",
+    "set_allocator",
 ]
 
 _HOMES = {
     **dict.fromkeys(__all__, "ltl"),
+    "TensorDescriptor": "ltl.host_descriptor",
     "install": "ltl.driver",
     "load_source": "ltl.source",
     "record": "ltl.record",
+    "set_allocator": "ltl.packages",
 }
 
 

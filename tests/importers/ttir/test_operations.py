@@ -9,7 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from loom_core.base.knobs import knobs
 from loom_core.importers.ttir.errors import UnsupportedOperation
+from ltl.host_descriptor import TensorDescriptor
 from ltl.imported import ImportedKernel
 from tests.importers.ttir.modules import elementwise, module, run
 
@@ -257,6 +259,33 @@ def test_products_with_scales() -> None:
     a = np.stack([E2M1[packed & 15], E2M1[packed >> 4]], -1).reshape(4, 64)
     a *= np.repeat(2.0 ** (scales.astype(float) - 127), 32, axis=1)
     assert np.array_equal(out, (a @ b.astype(float)).astype(np.float32))
+
+
+def test_rows_of_a_descriptor() -> None:
+    """Rows that a tile names, also ones outside: read as 0, not written."""
+    desc = "!tt.tensordesc<1x8xsi32>"
+    body = f"""
+    %o = tt.make_range {{end = 8 : i32, start = 0 : i32}} : {T}
+    %s = tt.splat %rows : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %a = tt.addptr %s, %o : tensor<8x!tt.ptr<i32>>, {T}
+    %x = tt.load %a : tensor<8x!tt.ptr<i32>>
+    %two = arith.constant 2 : i32
+    %v = tt.descriptor_gather %from[%x, %two] : ({desc}, {T}, i32) -> tensor<8x8xi32>
+    tt.descriptor_scatter %to[%x, %two], %v : {desc}, {T}, i32, tensor<8x8xi32>
+    """
+    source, target = np.arange(1, 101, dtype=np.int32).reshape(10, 10), np.zeros((10, 10), np.int32)
+    rows = np.array([3, 0, 9, 10, -1, 5, 4, 8], np.int32)
+    copy = target.copy()
+    text = module(body, f"%rows: !tt.ptr<i32>, %from: {desc}, %to: {desc}")
+    kernel = ImportedKernel(text)
+    for interpret, out in ((True, target), (False, copy)):
+        ends = [TensorDescriptor(array, (10, 10), (10, 1), (1, 8)) for array in (source, out)]
+        with knobs.override(interpret=interpret):
+            kernel[(1,)](rows, *ends)
+        wanted = np.zeros_like(out)
+        inside = rows[(rows >= 0) & (rows < 10)]
+        wanted[inside, 2:] = source[inside, 2:]
+        assert np.array_equal(out, wanted)
 
 
 def test_precisions_by_name() -> None:

@@ -34,6 +34,9 @@ SCALARS: Final[dict[str, DType]] = {
     "i1": core.bool_, "i8": core.i8, "i16": core.i16, "i32": core.i32, "i64": core.i64,
     "f16": core.f16, "bf16": core.bf16, "f32": core.f32, "f64": core.f64,
     "f8E4M3FN": core.f8e4m3, "f8E5M2": core.f8e5m2, "index": core.i64,
+    # Descriptors of the host say whether their integers have a sign.
+    "si8": core.i8, "si16": core.i16, "si32": core.i32, "si64": core.i64,
+    "ui8": core.i8, "ui16": core.i16, "ui32": core.i32, "ui64": core.i64,
 }  # fmt: skip
 UNSIGNED: Final = {core.i8: core.u8, core.i16: core.u16, core.i32: core.u32, core.i64: core.u64}
 

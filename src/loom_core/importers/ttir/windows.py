@@ -89,9 +89,10 @@ class Window(Traced):
         return importer.create(Broadcast, tile, shape=self.shape)  # type: ignore[no-any-return]
 
     def addresses(self, importer: Importer, indices: Sequence[Value]) -> Value:
-        pointer: Value = importer.create(Splat, self.base, shape=self.shape)
+        shape = indices[0].type.shape
+        pointer: Value = importer.create(Splat, self.base, shape=shape)
         for index, step in zip(indices, self.steps, strict=True):
-            scaled = importer.create(ops.Mul, index, importer.create(Splat, step, shape=self.shape))
+            scaled = importer.create(ops.Mul, index, importer.create(Splat, step, shape=shape))
             pointer = importer.create(AddPointer, pointer, scaled)
         return pointer
 
@@ -101,7 +102,7 @@ class Window(Traced):
         for d in sorted(set(dimensions)):
             index = indices[d]
             low = importer.create(ops.Compare, index, importer.constant(index.type, 0), predicate="ge")
-            size = importer.create(Splat, self.sizes[d], shape=self.shape)
+            size = importer.create(Splat, self.sizes[d], shape=index.type.shape)
             both = importer.create(ops.And, low, importer.create(ops.Compare, index, size, predicate="lt"))
             mask = both if mask is None else importer.create(ops.And, mask, both)
         return mask
@@ -110,7 +111,12 @@ class Window(Traced):
         self, importer: Importer, op: Operation, offsets: Sequence[Value], dimensions: Sequence[int], padding: str
     ) -> Value:
         """The block at `offsets`; outside the array along `dimensions` the padding."""
-        indices = self.rows(importer, offsets)
+        return self.read_at(importer, op, self.rows(importer, offsets), dimensions, padding)
+
+    def read_at(
+        self, importer: Importer, op: Operation, indices: Sequence[Value], dimensions: Sequence[int], padding: str
+    ) -> Value:
+        """The elements with these indices; outside the array along `dimensions` the padding."""
         mask = self.inside(importer, indices, dimensions)
         pointer = self.addresses(importer, indices)
         other = None
@@ -124,11 +130,29 @@ class Window(Traced):
         self, importer: Importer, op: Operation, offsets: Sequence[Value], value: Value, dimensions: Sequence[int]
     ) -> None:
         """Store a block at `offsets`, inside the array along `dimensions`."""
-        indices = self.rows(importer, offsets)
+        self.write_at(importer, op, self.rows(importer, offsets), value, dimensions)
+
+    def write_at(
+        self, importer: Importer, op: Operation, indices: Sequence[Value], value: Value, dimensions: Sequence[int]
+    ) -> None:
+        """Store elements with these indices, inside the array along `dimensions`."""
         pointer = self.addresses(importer, indices)
         if value.type != pointer.type.with_element(pointer.type.pointee):
             importer.wrong(op, f"it does not store {value.type} in {self}")
         importer.create(Store, pointer, value, self.inside(importer, indices, dimensions))
+
+    def picked(self, importer: Importer, op: Operation, names: Sequence[str | int]) -> list[Value]:
+        """The indices of rows that a tile names, and of a block's columns from an offset on, for `[%rows, %column]`."""
+        if len(self.shape) != 2 or self.shape[0] != 1 or len(names) != 2 or not isinstance(names[0], str):
+            importer.wrong(op, f"it does not take rows of {self}")
+        rows = importer.value(op, names[0])
+        if len(rows.type.shape) != 1 or rows.type.is_pointer or not rows.type.dtype.is_integer:
+            importer.wrong(op, f"{names[0]} is {rows.type}, and no tile of row indices")
+        (column,) = _scalars(importer, op, names[1:], 1)
+        zero = importer.constant(TileType(i64), 0)
+        whole = Window(self.base, self.sizes, self.steps, (), (rows.type.size, self.shape[1]), self.padding)
+        _, columns = whole.rows(importer, [zero, column])
+        return [whole._along(importer, cast(importer, rows, i64), 0), columns]
 
     def load(self, importer: Importer, op: Operation, rest: Sequence[Any]) -> Value:
         """`tt.load` of a block pointer."""
@@ -248,6 +272,21 @@ def _descriptor_store(importer: Importer, op: Operation, operands: list[Any]) ->
     window = _descriptor(importer, op, operands[0])
     offsets = _scalars(importer, op, op.lists[0], len(window.shape))
     window.write(importer, op, offsets, _stored(importer, op, window, operands[1]), range(len(window.shape)))
+
+
+@row("tt.descriptor_gather", "tt.experimental_descriptor_gather", operands=1, types="free")
+def _descriptor_gather(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    window = _descriptor(importer, op, operands[0])
+    return window.read_at(importer, op, window.picked(importer, op, op.lists[0]), (0, 1), window.padding)
+
+
+@row("tt.descriptor_scatter", "tt.experimental_descriptor_scatter", operands=2, types="free")
+def _descriptor_scatter(importer: Importer, op: Operation, operands: list[Any]) -> None:
+    window = _descriptor(importer, op, operands[0])
+    indices = window.picked(importer, op, op.lists[0])
+    if not isinstance(operands[1], Value) or operands[1].type.shape != indices[0].type.shape:
+        importer.wrong(op, f"it does not store {getattr(operands[1], 'type', operands[1])} in {window}")
+    window.write_at(importer, op, indices, operands[1], (0, 1))
 
 
 @row("tt.descriptor_reduce", operands=2, types="free", words=True)

@@ -131,6 +131,9 @@ FEATURES: Final[dict[str, dict[str, str]]] = {
         "speed": "test_gallery::test_speed",
         "any text": "test_mutations::test_a_sample",
     },
+    "documents": {
+        "the page names everything": "test_page::test_everything_is_named",
+    },
     "programs": {
         "gallery": "test_gallery::test_learns",
         "kernel of the gallery": "test_gallery::test_vector_add",

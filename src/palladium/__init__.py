@@ -156,7 +156,7 @@ from palladium.reductions import (
     sum,
     var,
 )
-from palladium.refs import Ref, ds, load, store, swap
+from palladium.refs import load, store, swap
 from palladium.scoped import compare_and_swap, read_modify_write, run_scoped
 from palladium.shaping import (
     arange,
@@ -203,6 +203,7 @@ from palladium.specs import (
     squeezed,
 )
 from palladium.values import array
+from palladium.views import Ref, ds
 
 bfloat16 = _ml_dtypes.bfloat16
 float8_e4m3fn = _ml_dtypes.float8_e4m3fn

@@ -14,9 +14,9 @@ from loom_core.base.location import Location
 from loom_core.ops import memory
 from palladium import operators, refs, scalars
 from palladium.errors import NotWaitedFor, ShapesDiffer, WrongDtype, fail
-from palladium.refs import Buffer, Ref
 from palladium.specs import Scratch, Semaphore
 from palladium.trace import KernelTrace, kernel_trace
+from palladium.views import Buffer, Ref, whole_ref
 
 
 @dataclass
@@ -128,7 +128,7 @@ def sync_copy(src_ref: Ref, dst_ref: Ref) -> None:
 def semaphore_buffer(name: str, one: Semaphore | Scratch) -> Buffer:
     """Counters in SRAM, 0 at first."""
     buffer = refs.window(name, one.shape, core.i32)
-    refs.store(refs.whole_ref(buffer), ..., 0)
+    refs.store(whole_ref(buffer), ..., 0)
     return buffer
 
 

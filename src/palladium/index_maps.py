@@ -21,9 +21,9 @@ from loom_core.ir.value import Value
 from loom_core.ops import memory
 from loom_core.trace.context import tracing
 from palladium.errors import PalladiumError
-from palladium.refs import Buffer, Ref, Storage, whole_ref
 from palladium.trace import KernelTrace
 from palladium.values import array, to_array
+from palladium.views import Buffer, Ref, Storage, whole_ref
 
 Numbers = npt.NDArray[np.int64]
 

@@ -17,7 +17,6 @@ from palladium.arguments import Array, Given, given_operand, maker_of
 from palladium.blocks import Dimension, Movement, check_parallel, check_range, check_revisits, movement
 from palladium.index_maps import IndexMap, Prefetched, definition, trace_index_map
 from palladium.program import Operand, Program, trace_program
-from palladium.refs import Ref
 from palladium.signature import (
     Declaration,
     Output,
@@ -28,6 +27,7 @@ from palladium.signature import (
     is_output,
 )
 from palladium.specs import BlockSpec, rebuild
+from palladium.views import Ref
 
 ONE_PROGRAM = (1, 1, 1)
 """The launch grid: a kernel's own grid is loops inside it."""

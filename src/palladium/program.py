@@ -33,11 +33,12 @@ from palladium.blocks import Dimension, Movement, padding_of, scale_of, size_of
 from palladium.copies import check_waits, semaphore_buffer
 from palladium.errors import PalladiumError
 from palladium.index_maps import Prefetched, indices
-from palladium.refs import Buffer, Ref, Storage, read, whole_ref, window, write
+from palladium.refs import read, window, write
 from palladium.scalars import Scalar
 from palladium.specs import MemorySpace, Scratch, Semaphore, Squeezed
 from palladium.trace import KernelTrace
 from palladium.values import array, convert, known_scalar, to_array
+from palladium.views import Buffer, Ref, Storage, whole_ref
 
 
 class KernelReturns(PalladiumError):

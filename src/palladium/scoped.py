@@ -11,11 +11,11 @@ from loom_core.trace.context import current
 from palladium import refs
 from palladium.copies import semaphore_buffer
 from palladium.operators import logical
-from palladium.refs import Ref
 from palladium.signature import is_buffer, scratch_of
 from palladium.specs import MemorySpace, Semaphore, leaves, rebuild
 from palladium.trace import kernel_trace
 from palladium.values import array, convert, to_array, to_shape
+from palladium.views import Ref, select, whole_ref
 
 
 def run_scoped(f: Callable[..., Any], *types: Any, **named: Any) -> Any:
@@ -32,8 +32,8 @@ def _fresh(tree: Any) -> Any:
 def _ref(position: int, given: Any) -> Ref:
     one = scratch_of(given)
     if isinstance(one, Semaphore) or one.space is MemorySpace.SEMAPHORE:
-        return refs.whole_ref(semaphore_buffer(f"scoped_semaphore{position}", one))
-    return refs.whole_ref(refs.window(f"scoped{position}", one.shape, one.core))
+        return whole_ref(semaphore_buffer(f"scoped_semaphore{position}", one))
+    return whole_ref(refs.window(f"scoped{position}", one.shape, one.core))
 
 
 def read_modify_write(kind: str, ref: Ref, index: Any, value: Any, mask: Any = None) -> array:
@@ -54,7 +54,7 @@ def compare_and_swap(ref: Ref, index: Any, compare: Any, value: Any) -> array:
 
 
 def _pointers(ref: Ref, index: Any, mask: Any) -> tuple[Any, array | None, tuple[int, ...]]:
-    view = refs.select(ref, index)
+    view = select(ref, index)
     ref.buffer.is_read = True
     refs.require_writable(ref)
     pointers, valid, shape = refs.pointer_tile(view, ref.buffer.storage)

@@ -45,10 +45,10 @@ from palladium import (
     when,
 )
 from palladium.products import kernel_dot as dot
-from palladium.refs import Slice
 from palladium.scoped import compare_and_swap, read_modify_write
 from palladium.specs import ANY, HBM
 from palladium.values import array
+from palladium.views import Slice
 
 __all__ = [
     "ANY", "HBM", "BlockSpec", "Blocked", "Buffered", "Element", "GridSpec", "MemorySpace", "ShapeDtypeStruct", "Slice",

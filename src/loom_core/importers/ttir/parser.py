@@ -32,10 +32,9 @@ _FUNCTION: Final = ("tt.func", "func.func")
 class IrModule:
     """A parsed module: its functions by name, and what resolves locations."""
 
-    def __init__(self, functions: dict[str, IrFunction], locations: Locations, attributes: dict[str, Any]) -> None:
+    def __init__(self, functions: dict[str, IrFunction], locations: Locations) -> None:
         self.functions = functions
         self.locations = locations
-        self.attributes = attributes
 
 
 def parse_module(text: str, file: str) -> IrModule:
@@ -50,7 +49,6 @@ class _Parser:
         self.attributes = AttributeReader(self.scanner, self.types)
         self.locations: dict[str, tuple[str, Any]] = {}
         self.functions: dict[str, IrFunction] = {}
-        self.module_attributes: dict[str, Any] = {}
 
     # ---- the module ----
 
@@ -65,7 +63,7 @@ class _Parser:
                 self._function()
         if not self.functions:
             scanner.fail("there is no function in it")
-        return IrModule(self.functions, Locations(self.locations), self.module_attributes)
+        return IrModule(self.functions, Locations(self.locations))
 
     def _alias(self) -> None:
         """`#loc1 = loc(...)`, `#blocked = #ttg.blocked<...>`, `!t = tensor<...>`."""
@@ -86,7 +84,7 @@ class _Parser:
         scanner = self.scanner
         scanner.match(_SYMBOL)
         if scanner.match(re.compile(r"attributes\b")):
-            self.module_attributes.update(self.attributes.dictionary())
+            self.attributes.dictionary()
         scanner.expect("{")
         while not scanner.accept("}"):
             if scanner.looking_at("#") or scanner.looking_at("!"):
@@ -152,9 +150,8 @@ class _Parser:
         """`{ operations ^label(...): operations }`; `arguments` are those of the first block, where it has no label."""
         scanner = self.scanner
         with scanner.nested():
-            position = scanner.position()
             scanner.expect("{")
-            blocks = [IrBlock("", list(arguments or ()), position=position)]
+            blocks = [IrBlock("", list(arguments or ()))]
             while not scanner.accept("}"):
                 if scanner.looking_at("^"):
                     block = self._label()
@@ -168,7 +165,6 @@ class _Parser:
 
     def _label(self) -> IrBlock:
         scanner = self.scanner
-        position = scanner.position()
         label = scanner.need(_LABEL, "a label")
         arguments: list[tuple[str, IrType]] = []
         if scanner.accept("("):
@@ -178,7 +174,7 @@ class _Parser:
                 arguments.append(self._typed_value())
                 self._location()
         scanner.expect(":")
-        return IrBlock(label, arguments, position=position)
+        return IrBlock(label, arguments)
 
     # ---- operations ----
 

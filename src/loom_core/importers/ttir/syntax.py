@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,7 +91,6 @@ class IrBlock:
     label: str
     arguments: list[tuple[str, IrType]]
     operations: list[Operation] = field(default_factory=list)
-    position: Location | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -105,12 +103,3 @@ class IrFunction:
     blocks: list[IrBlock]
     public: bool
     operation: Operation
-
-
-def walk(blocks: list[IrBlock]) -> Iterator[Operation]:
-    """Every operation of blocks and of the regions inside, in order."""
-    for block in blocks:
-        for op in block.operations:
-            yield op
-            for region in op.regions:
-                yield from walk(region)

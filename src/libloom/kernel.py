@@ -13,6 +13,7 @@ from loom_core.objfile import LoomObject
 
 if TYPE_CHECKING:
     import loom_sim
+    from loom_core.base.diagnostics import Diagnostic
 
 GRID_REGISTERS: Final = 3
 
@@ -46,13 +47,11 @@ class LoadedKernel:
         """Launch once: arrays and register values of the scalars in the order of the object's ABI."""
         self.program.run(self.bindings(buffers), self.registers(scalars, grid))
 
-    def check(self, buffers: Sequence[ArrayView], scalars: Sequence[int], grid: tuple[int, int, int]) -> None:
-        """Launch once, to its end, and raise for what is wrong with it (`CheckFinding`, with all that was found)."""
-        from loom_sim.errors import CheckFinding
-
-        findings = self.program.check(self.bindings(buffers), self.registers(scalars, grid))
-        if findings:
-            raise CheckFinding.of(findings)
+    def check(
+        self, buffers: Sequence[ArrayView], scalars: Sequence[int], grid: tuple[int, int, int]
+    ) -> list[Diagnostic]:
+        """Launch once, to its end; returns what is wrong with it."""
+        return self.program.check(self.bindings(buffers), self.registers(scalars, grid))
 
     def bindings(self, buffers: Sequence[ArrayView]) -> list[tuple[int, int, int]]:
         """What `loom_sim` takes for the arrays."""

@@ -5,6 +5,7 @@ Kernels run by the reference interpreter, and compiled.
 
 from __future__ import annotations
 
+import linecache
 import sys
 from typing import Any
 
@@ -12,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import loom
 import ltl
 from loom_core.base.diagnostics import LoomError
 from tests.ltl import test_stale_caches
@@ -308,6 +310,20 @@ def masked_sum(out, p, n, N: ltl.constexpr):
 @pytest.mark.report("P14")
 def test_masked_elements_without_other_are_zero() -> None:
     assert result(masked_sum, 1, np.float32, np.ones(5, np.float32), 5, N=8)[0] == 5
+
+
+@pytest.mark.report("P14")
+def test_masked_elements_that_reach_a_store_are_reported() -> None:
+    out, x = np.zeros(1, np.float32), np.ones(5, np.float32)
+    with loom.check(), pytest.raises(LoomError) as caught:
+        masked_sum[(1,)](out, x, 5, N=8)
+    (found,) = caught.value.diagnostics
+    assert found.message == "out[0] depends on masked elements of this load, which says no `other`"
+    assert "ltl.load(p + i, mask=i < n)" in linecache.getline(found.location.file, found.location.line)
+    assert out[0] == 5
+    with loom.check():
+        masked_sum[(1,)](out, np.ones(8, np.float32), 8, N=8)
+        add_one[(1,)](np.ones((3, 5), np.float32), 3, 5, 5, 1, M=4, N=8)
 
 
 @ltl.jit

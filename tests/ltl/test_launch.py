@@ -460,3 +460,23 @@ def test_compile_and_lower_take_values_or_texts() -> None:
     assert [arg.name for arg in by_text.abi.args] == ["x_ptr", "y_ptr", "out_ptr", "n"]
     assert str(add.lower("*fp32", "*f32", "*fp32", "i32", 32)).startswith("func @add(%x_ptr: ptr<f32>")
     assert code_of(lambda: add.lower("*fp31", "*f32", "*fp32", "i32", 32)) == "LOOM-R103"
+
+
+@ltl.jit
+def deep_products(a, b, c, K: ltl.constexpr):
+    i, k = ltl.arange(0, 16), ltl.arange(0, K)
+    acc = ltl.full((16, 16), 1.5, ltl.float32)
+    for _ in range(3):
+        acc += ltl.dot(ltl.load(a + i[:, None] * K + k[None, :]), ltl.load(b + k[:, None] * 16 + i[None, :]))
+    ltl.store(c + i[:, None] * 16 + i[None, :], acc)
+
+
+def test_the_interpreter_adds_to_accumulators_as_the_simulator_does() -> None:
+    """A product of more than one pass depth: adding it to the accumulator after all passes would round otherwise."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((16, 256), (256, 16)))
+    simulated, interpreted = np.zeros((2, 16, 16), np.float32)
+    deep_products[(1,)](a, b, simulated, K=256)
+    with knobs.override(interpret=True):
+        deep_products[(1,)](a, b, interpreted, K=256)
+    assert np.array_equal(simulated.view(np.int32), interpreted.view(np.int32))

@@ -162,7 +162,7 @@ class Knobs:
     check: Knob[bool] = Knob(
         "LOOM_CHECK", FLAG, _constant(False), "0",
         "Look at every access of compiled kernels as they run, and raise for what is wrong: missing waits, reads of "
-        "what nothing has written, programs of a grid that meet in memory.",
+        "what nothing has written, programs of a grid that meet in memory, results that depend on masked elements.",
     )  # fmt: skip
     cache: Knob[bool] = Knob(
         "LOOM_CACHE", FLAG, _constant(True), "1",

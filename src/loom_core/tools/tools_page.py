@@ -95,8 +95,9 @@ finding out whether the compiler is at fault.
 
 `LOOM_CHECK=1 python add.py`, or `with loom.check():` around launches, looks at every access while compiled kernels run.
 A launch goes to its end, then raises for all that was wrong: programs of a grid of which one reads or changes what
-another has written (they have no order), reads of what nothing has written, and engines that touch the same bytes
-without a wait between them. Atomic operations order programs. `loomc run --check` does the same for an object.
+another has written (they have no order), results that depend on masked elements of a load without `other` (a second
+run, on copies, has poison there), reads of what nothing has written, and engines that touch the same bytes without a
+wait between them. Atomic operations order programs. `loomc run --check` does the same for an object.
 
 ## loomc
 

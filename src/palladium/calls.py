@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,28 +29,30 @@ class Kernel:
     """A kernel with its specs: called with arrays, gives the outputs.
 
     A call traces and compiles the kernel for the shapes, dtypes and strides of its operands; each such plan is kept,
-    its object also on disk. `declaration` is what the kernel was declared with.
+    its object also on disk. `declaration` is what the kernel was declared with; `alike` a kernel declared in the same
+    way, whose plans are shared.
     """
 
-    def __init__(self, declaration: Declaration) -> None:
+    def __init__(self, declaration: Declaration, alike: Kernel | None = None) -> None:
         self.declaration = declaration
-        self._plans: dict[Any, Plan] = {}
-        self._warm: dict[Any, Callable[[Sequence[Any]], Any]] = {}
-        self._lock = threading.Lock()
+        self._plans: dict[Any, Plan] = {} if alike is None else alike._plans
+        self._warm: dict[Any, Callable[[Sequence[Any]], Any]] = {} if alike is None else alike._warm
+        self._lock: threading.Lock = threading.Lock() if alike is None else alike._lock
         functools.update_wrapper(self, declaration.function, updated=())
 
     def __call__(self, *operands: Any) -> Any:
         try:
+            state = fingerprint(self.declaration.functions)
             key = call_key(operands)
             if key is not None and quiet():
-                warm = self._warm.get((key, fingerprint(self.declaration.function)))
+                warm = self._warm.get((key, state))
                 if warm is not None:
                     return warm(operands)
             given = self._given(operands)
-            plan = self.plan(operands, given)
+            plan = self._plan(operands, given, state)
             result = plan.run(given)
             if key is not None and quiet() and is_plain(plan):
-                self._remember(key, plan)
+                self._remember((key, state), plan)
             return result
         except LoomError as error:
             raise without_internal_frames(error) from None
@@ -60,7 +62,7 @@ class Kernel:
         with self._lock:
             if len(self._warm) >= PLANS_KEPT:
                 self._warm.clear()
-            self._warm[key, fingerprint(self.declaration.function)] = warm_call(plan)
+            self._warm[key] = warm_call(plan)
 
     def _given(self, operands: Sequence[Any]) -> list[Given]:
         flat = leaves(operands)
@@ -72,8 +74,12 @@ class Kernel:
 
     def plan(self, operands: Sequence[Any], given: Sequence[Given]) -> Plan:
         """The compiled kernel for such operands, of which `given` are the leaves."""
+        return self._plan(operands, given, fingerprint(self.declaration.functions))
+
+    def _plan(self, operands: Sequence[Any], given: Sequence[Given], state: Hashable) -> Plan:
+        """`plan` for the present state of what the kernel reads from outside."""
         shape = len(operands) if len(given) == len(operands) else str(rebuild(operands, iter(range(len(given)))))
-        key = (shape, tuple(one.kind for one in given), fingerprint(self.declaration.function))
+        key = (shape, tuple(one.kind for one in given), state)
         found = self._plans.get(key)
         if found is None:
             with self._lock:
@@ -172,15 +178,15 @@ def kernel(
 
 def call(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """`kernel(**options)(function)`, for functions made on the spot: equal ones share what was compiled."""
-    made = kernel(function, **options)
-    key = (fingerprint(function), made.declaration.key)
+    made: Kernel = kernel(function, **options)
+    key = made.declaration.key
     with _SHARED_LOCK:
         found = _SHARED.get(key)
         if found is None:
             if len(_SHARED) >= PLANS_KEPT:
                 _SHARED.clear()
             found = _SHARED[key] = made
-    return found
+    return made if found is made else Kernel(made.declaration, found)
 
 
 _SHARED: Final[dict[Any, Kernel]] = {}

@@ -1,8 +1,9 @@
 """What a Python function is, so that equal ones share compiled kernels: code, and the outside values that it names.
 
-Code objects are compared by value, so that a lambda written in a function that runs twice is one; closures, defaults
-and globals are followed, functions among them in turn, and so are tuples, lists, dictionaries, arrays, dataclasses and
-namespaces. Other objects are taken by identity: what they hold is read when the kernel is traced.
+Code objects are compared by value, so that a lambda written in a function that runs twice is one. Followed in turn are
+closures, defaults and globals; functions and methods; containers and arrays; attributes of classes and objects; and
+what is read of modules. So a key differs as soon as anything that a trace could read has changed. Libraries are taken
+as they are, and what keeps its state out of Python's sight counts by identity.
 """
 
 from __future__ import annotations
@@ -10,20 +11,28 @@ from __future__ import annotations
 import dataclasses
 import dis
 import functools
-from collections.abc import Hashable
+import itertools
+import sys
+from argparse import Namespace
+from collections.abc import Hashable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 
 from loom_core.base.diagnostics import INTERNAL_PACKAGES
+from palladium.arguments import numpy_of
 
-_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+_PLAIN: Final = (bool, int, str, bytes, type(None), type(Ellipsis))
+_LIBRARIES: Final = frozenset(
+    {*INTERNAL_PACKAGES, *sys.stdlib_module_names, "numpy", "jax", "jaxlib", "torch", "ml_dtypes"} - {"__main__"}
+)
+_MISSING: Final = object()
 
 
 def fingerprint(value: Any) -> Hashable:
-    """A key that is equal for functions that do the same."""
-    return _key(value, ())
+    """A key that is equal for functions, or tuples of them, that do the same."""
+    return _Walk().key(value)
 
 
 class _Identity:
@@ -41,83 +50,189 @@ class _Identity:
         return id(self.value)
 
 
-def _key(value: Any, within: tuple[int, ...]) -> Hashable:
-    """`within`: the functions around, by identity, so that recursion ends."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return (kind, repr(value)) if kind is float else (kind, value)
-    if kind is FunctionType:
-        return _Identity(value) if id(value) in within else _function(value, (*within, id(value)))
-    if kind is functools.partial:
-        named = tuple((key, _key(item, within)) for key, item in sorted(value.keywords.items()))
-        return ("partial", _key(value.func, within), tuple(_key(item, within) for item in value.args), named)
-    if isinstance(value, (tuple, list)):
-        return (kind, *(_key(item, within) for item in value))
-    if kind is dict:
-        return (kind, *((_key(key, within), _key(item, within)) for key, item in value.items()))
-    if isinstance(value, (np.dtype, np.generic)):
-        return (kind, str(value), getattr(value, "dtype", None))
-    if kind is np.ndarray:
-        return (kind, value.dtype, value.shape, value.tobytes())
-    if id(value) in within:
-        return _Identity(value)
-    if kind is MethodType:
-        return (kind, _key(value.__func__, within), _key(value.__self__, (*within, id(value))))
-    if kind is SimpleNamespace or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
-        return (kind, _key(dict(vars(value)), (*within, id(value)))) if hasattr(value, "__dict__") else _Identity(value)
-    return _Identity(value)
+class _Walk:
+    """One walk over what a value reaches; what comes again stands for its first place, so that cycles end."""
 
+    def __init__(self) -> None:
+        self._places: dict[int, int] = {}
+        self._kept: list[Any] = []
 
-def _function(function: FunctionType, within: tuple[int, ...]) -> Hashable:
-    if _is_ours(function.__module__ or ""):
-        return _Identity(function)
-    code = function.__code__
-    cells = tuple(_cell(cell, within) for cell in function.__closure__ or ())
-    defaults = _key(function.__defaults__, within), _key(function.__kwdefaults__, within)
-    return ("function", code, cells, defaults, _outside(code, function.__globals__, within))
-
-
-def _cell(cell: Any, within: tuple[int, ...]) -> Hashable:
-    try:
-        return _key(cell.cell_contents, within)
-    except ValueError:
-        return "empty"
-
-
-def _outside(code: CodeType, namespace: dict[str, Any], within: tuple[int, ...]) -> Hashable:
-    """The globals that code names, and for modules the attributes that it reads of them."""
-    found: list[tuple[str, str | None, Hashable]] = []
-    for name, attribute in _names(code):
-        value = namespace.get(name, _MISSING)
-        if value is _MISSING:
-            continue
+    def key(self, value: Any) -> Hashable:
+        kind = type(value)
+        if kind in _PLAIN:
+            return kind, value
+        if kind is FunctionType and _known(value.__code__).alone and value.__defaults__ is value.__kwdefaults__ is None:
+            return _known(value.__code__).number
+        if kind in (float, complex):
+            return kind, repr(value)  # tells -0.0 from 0.0, and NaN is NaN
+        if isinstance(value, tuple):
+            return (kind, *map(self.key, value))
+        if isinstance(value, (np.dtype, np.generic)):
+            return kind, str(value), getattr(value, "dtype", None)
+        place = self._places.get(id(value))
+        if place is not None:
+            return "again", place
+        self._places[id(value)] = len(self._places)
+        self._kept.append(value)
+        if kind is FunctionType:
+            return self._function(value)
+        if isinstance(value, (list, set, frozenset)):
+            parts = map(self.key, value)
+            return (kind, *parts) if isinstance(value, list) else (kind, frozenset(parts))
+        if isinstance(value, dict):
+            return (kind, *((self.key(name), self.key(item)) for name, item in value.items()))
+        if kind is MethodType:
+            return kind, self.key(value.__func__), self.key(value.__self__)
+        if kind is functools.partial:
+            return kind, self.key(value.func), self.key(value.args), self.key(dict(sorted(value.keywords.items())))
+        if isinstance(value, np.ndarray) or _is_tensor(value):
+            data = numpy_of(value)
+            return kind, data.dtype, data.shape, data.tobytes()
+        if isinstance(value, (staticmethod, classmethod)):
+            return kind, self.key(value.__func__)
+        if isinstance(value, property):
+            return kind, self.key(value.fget)
         if isinstance(value, ModuleType):
-            if attribute is None or _is_ours(value.__name__):
-                found.append((name, attribute, _Identity(value)))
-                continue
-            value = getattr(value, attribute, _MISSING)
-        found.append((name, attribute, _key(value, within)))
-    return tuple(found)
+            return _Identity(value)
+        return self._object(value)
+
+    def _object(self, value: Any) -> Hashable:
+        """An object or class: the object itself, what its attributes are, and its class."""
+        kind = type(value)
+        if isinstance(value, type):
+            if _is_library(value.__module__):
+                return _Identity(value)
+            return (_Identity(value), *map(self.key, value.__bases__), *self._attributes(_of_class(value)))
+        if kind in (SimpleNamespace, Namespace) or dataclasses.is_dataclass(kind):
+            return (self.key(kind), *self._attributes(_of_object(value)))
+        if _is_library(kind.__module__):
+            return _Identity(value)
+        return (_Identity(value), self.key(kind), *self._attributes(_of_object(value)))
+
+    def _attributes(self, found: Iterator[tuple[str, Any]]) -> Iterator[Hashable]:
+        return ((name, self.key(value)) for name, value in found)
+
+    def _function(self, function: FunctionType) -> Hashable:
+        if _is_library(function.__module__ or ""):
+            return _Identity(function)
+        code = _known(function.__code__)
+        found: list[Hashable] = [code.number, self.key(function.__defaults__), self.key(function.__kwdefaults__)]
+        namespace = function.__globals__
+        if function.__closure__:
+            cells = dict(zip(function.__code__.co_freevars, map(_content, function.__closure__), strict=True))
+            found += map(self.key, cells.values())
+            namespace = {**namespace, **cells} if code.names else namespace
+        for name, attributes in code.names:
+            value = namespace.get(name, _MISSING)
+            if value is _MISSING:  # a builtin, or nothing
+                found.append(name)
+            elif type(value) is ModuleType and _is_library(value.__name__):
+                found.append(_Identity(value))
+            else:
+                found.append(self._read(value, name, attributes))
+        return tuple(found)
+
+    def _read(self, value: Any, name: str, attributes: tuple[str, ...]) -> Hashable:
+        """A global or closure variable as code reads it: of modules what it takes of them."""
+        passed: list[Hashable] = [name]
+        for attribute in attributes:
+            if isinstance(value, ModuleType):
+                if _is_library(value.__name__):
+                    break
+                value = getattr(value, attribute, _MISSING)
+            else:
+                passed.append(self.key(value))
+                value = dict(_of_object(value)).get(attribute, _MISSING)
+            passed.append(attribute)
+        if isinstance(value, ModuleType) and not _is_library(value.__name__):
+            # It goes on under another name: everything in it that is a number or a text may be read.
+            plain = ((key, item) for key, item in vars(value).items() if isinstance(item, (bool, int, float, str)))
+            passed += [(key, self.key(item)) for key, item in plain if not key.startswith("__")]
+        return (*passed, None if value is _MISSING else self.key(value))
 
 
-_MISSING: Final = object()
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
 
 
-def _is_ours(module: str) -> bool:
-    return module.split(".", 1)[0] in (*INTERNAL_PACKAGES, "numpy", "jax", "jaxlib", "builtins", "functools", "math")
+def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes that an object of Python has of its own; for a class, those of the class."""
+    if isinstance(value, type):
+        yield from _of_class(value)
+        return
+    if isinstance(getattr(value, "__dict__", None), dict):
+        yield from list(vars(value).items())
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if not name.startswith("__") and not _is_library(kind.__module__):
+                yield name, getattr(value, name, _MISSING)
+
+
+def _of_class(kind: type) -> Iterator[tuple[str, Any]]:
+    for name, value in list(vars(kind).items()):
+        if isinstance(value, FunctionType) or not name.startswith("__"):
+            yield name, value
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 @functools.lru_cache(maxsize=4096)
-def _names(code: CodeType) -> tuple[tuple[str, str | None], ...]:
-    """Globals that code and the functions in it load, with the attribute read right after, if any."""
-    found: dict[tuple[str, str | None], None] = {}
+def _is_library(module: str) -> bool:
+    return module.split(".", 1)[0] in _LIBRARIES
+
+
+class _Code:
+    """A code object: `number` is that of all equal ones, `names` what it loads from outside.
+
+    `alone`: it loads nothing.
+    """
+
+    __slots__ = ("alone", "code", "names", "number")
+
+    def __init__(self, code: CodeType, number: int) -> None:
+        self.code = code
+        self.number = number
+        self.names = tuple((name, tuple(attributes)) for name, *attributes in _names(code))
+        self.alone = not self.names and not code.co_freevars
+
+
+def _known(code: CodeType) -> _Code:
+    """What is known of a code object; by identity, since comparing code is slow."""
+    found = _CODES.get(id(code))
+    if found is None or found.code is not code:
+        if len(_CODES) >= _CODES_KEPT:
+            _CODES.clear()
+            _NUMBERS.clear()
+        found = _CODES[id(code)] = _Code(code, _NUMBERS.setdefault(code, next(_COUNTER)))
+    return found
+
+
+_CODES_KEPT: Final = 4096
+_CODES: Final[dict[int, _Code]] = {}
+_NUMBERS: Final[dict[CodeType, int]] = {}
+_COUNTER: Final = itertools.count()
+
+
+def _names(code: CodeType) -> tuple[tuple[str, ...], ...]:
+    """Globals and closure variables that code and the functions in it load, each with the attributes read of it."""
+    found: dict[tuple[str, ...], None] = {}
     instructions = list(dis.get_instructions(code))
     for position, instruction in enumerate(instructions):
-        if instruction.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+        if instruction.opname not in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"):
             continue
-        following = instructions[position + 1 : position + 2]
-        attribute = following[0].argval if following and following[0].opname in ("LOAD_ATTR", "LOAD_METHOD") else None
-        found[instruction.argval, attribute] = None
+        chain = [instruction.argval]
+        for following in instructions[position + 1 :]:
+            if following.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+                break
+            chain.append(following.argval)
+        found[tuple(chain)] = None
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found.update(dict.fromkeys(_names(constant)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from loom_core.base import dtype as core
@@ -315,8 +316,28 @@ _BINARY: Final[dict[str, Callable[[Any, Any], array]]] = {
 }  # fmt: skip
 
 
+_OF_NUMPY: Final[dict[str, Callable[[Any, Any], array]]] = {
+    "add": add, "subtract": subtract, "multiply": multiply, "divide": true_divide, "floor_divide": floor_divide,
+    "remainder": remainder, "power": power, "bitwise_and": and_, "bitwise_or": or_, "bitwise_xor": xor,
+    "left_shift": left_shift, "right_shift": right_shift, "equal": partial(compare, "eq"),
+    "not_equal": partial(compare, "ne"), "less": partial(compare, "lt"), "less_equal": partial(compare, "le"),
+    "greater": partial(compare, "gt"), "greater_equal": partial(compare, "ge"),
+}  # fmt: skip
+"""NumPy's names of operators: what a NumPy number left of a tile asks for."""
+
+
+def array_ufunc(self: Any, ufunc: Any, method: str, *operands: Any, **options: Any) -> array:
+    """A NumPy function of tiles: an operator of a number and a tile; no other has a meaning."""
+    function = _OF_NUMPY.get(ufunc.__name__)
+    if function is None or method != "__call__" or options:
+        takes = "NumPy computes before the kernel runs: use Palladium's function, or in ported kernels jnp's"
+        fail(WrongDtype, function=f"np.{ufunc.__name__}", given="a value of a kernel", takes=takes)
+    return function(*operands)
+
+
 def install(kind: type) -> None:
     """Give a class Python's operators."""
+    kind.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
     for name, function in _BINARY.items():
         setattr(kind, f"__{name}__", _as_method(function))
         setattr(kind, f"__r{name}__", _reflected(function))

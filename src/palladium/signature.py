@@ -13,7 +13,6 @@ from loom_core.base.location import Location, from_code
 from loom_core.isa.machine import MachineConfig
 from loom_core.trace.context import caller
 from palladium import promotion
-from palladium.fingerprint import fingerprint
 from palladium.specs import BlockSpec, MemorySpace, Scratch, Semaphore, dimension, leaves, memory_space, rebuild
 
 
@@ -60,6 +59,12 @@ class Declaration:
     out_of_bounds_reads: str
     dimension_semantics: tuple[str, ...]
     key: Hashable
+
+    @cached_property
+    def functions(self) -> tuple[Any, ...]:
+        """What a trace runs: the function and the index maps of all specs."""
+        specs = [block_spec(one) for one in _spec_leaves(self.in_specs)] + list(self.out_specs)
+        return (self.function, *(one.index_map for one in specs))
 
     @property
     def location(self) -> Location:
@@ -166,7 +171,7 @@ def declare(
     key = (
         sizes,
         None if ins is None else len(specs),
-        tuple((one.block_shape, fingerprint(one.index_map), one.memory_space, str(one.pipeline_mode)) for one in specs),
+        tuple((one.block_shape, one.memory_space, str(one.pipeline_mode)) for one in specs),
         tuple(outputs),
         str(out_shape),
         buffers,

@@ -151,7 +151,11 @@ class array(Traced):
         return self.shape[0]
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        return format(repr(self), spec)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        instead = "compute with Palladium's functions (in ported kernels jnp's) in place of NumPy's"
+        self._unknown("the elements of a tile", instead)
 
     def _unknown(self, what: str, instead: str) -> NoReturn:
         fail(NotStatic, what=what, instead=instead)
@@ -258,7 +262,7 @@ def convert(value: array, dtype: DType, weak: bool = False) -> array:
         if dtype.is_bool:
             return known_scalar(bool(number), dtype)
         if dtype.is_float:
-            return array(None, TileType(dtype), known=float(number), weak=weak)
+            return known_scalar(float(number), dtype, weak)
         if not value.core.is_float:
             return known_scalar(wrap(int(number), dtype), dtype, weak)
     if dtype.is_bool:

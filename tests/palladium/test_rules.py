@@ -460,3 +460,47 @@ def both_of(call: Any, *args: Any) -> list[Any]:
     with knobs.override(interpret=True):
         assert [one.tobytes() for one in call(*args)] == [one.tobytes() for one in found]
     return list(found)
+
+
+# ---- values and NumPy ------------------------------------------------------------------------------------------------
+
+
+def test_values_are_shown_by_dtype_and_shape() -> None:
+    shown: list[str] = []
+
+    def body(x, o):  # type: ignore[no-untyped-def]
+        tile = x[...]
+        shown.extend([repr(tile), f"{tile}", f"{pl.program_id(0):>12}", str(tile)])
+        o[...] = tile
+
+    lpl.kernel(body, out_shape=shape(4), grid=2).lower(np.zeros(4, np.float32))
+    assert shown[:2] == ["<f32[4]>", "<f32[4]>"] and shown[3] == "f32[4]"
+
+
+def test_an_index_map_that_gives_floats_is_named() -> None:
+    spec = pl.BlockSpec((2, 2), lambda i: (i / 2, 0))
+    with pytest.raises(LoomError, match=r"LOOM-F213.*gives <f32\[\]"):
+        pl.pallas_call(copy_body, shape(4, 2), grid=(2,), in_specs=[spec], out_specs=spec)(np.zeros((4, 2), np.float32))
+
+
+def test_numpy_numbers_may_stand_left_of_tiles_and_numpy_functions_are_refused() -> None:
+    def body(x, o):  # type: ignore[no-untyped-def]
+        o[...] = np.float32(3) * x[...] - np.int32(1) * (np.float32(0) < x[...])
+
+    x = np.float32([-1, 0, 2])
+    assert both(pl.pallas_call(body, shape(3)), x).tolist() == [-3, 0, 5]
+    for function in (np.exp, np.asarray, np.add.reduce):
+
+        def wrong(x, o, function=function):  # type: ignore[no-untyped-def]
+            o[...] = function(x[...])
+
+        with pytest.raises(LoomError, match="LOOM-F20"):
+            pl.pallas_call(wrong, shape(3))(x)
+
+
+def test_known_floats_are_rounded_where_they_are_converted() -> None:
+    def body(o):  # type: ignore[no-untyped-def]
+        tenth = jnp.asarray(0.1, jnp.float32).astype(jnp.float16).astype(jnp.float32)
+        o[...] = jnp.zeros((1,), jnp.float32) + tenth
+
+    assert both(pl.pallas_call(body, shape(1)))[0] == np.float32(np.float16(0.1))

@@ -14,6 +14,7 @@ from loom_core.launch import quiet
 from palladium.arguments import Given, given_operand
 from palladium.fastpath import call_key, is_plain, warm_call
 from palladium.fingerprint import fingerprint
+from palladium.hints import KERNEL_HINTS, check_hints
 from palladium.plan import Plan, make_plan
 from palladium.signature import Declaration, declare
 from palladium.specs import leaves, rebuild
@@ -148,8 +149,10 @@ def kernel(
     out_of_bounds_reads: what an input block that begins outside its array does: "raise", or "uninitialized" for poison.
     dimension_semantics: for each grid axis "arbitrary", or "parallel" (or upstream's kinds of it): then an output that
         accumulates along the axis is an error.
-    hints: parameters of other machines' compilers; accepted, without meaning here.
+    hints: what says how another machine should compile or run it (`palladium.hints.KERNEL_HINTS`); without meaning
+        here.
     """
+    check_hints(kernel, hints, KERNEL_HINTS)
 
     def make(function: Callable[..., Any]) -> Kernel:
         try:

@@ -13,6 +13,7 @@ from loom_core.ops.control import For, If, While, Yield
 from loom_core.ops.debug import Assert, Print
 from palladium import operators, promotion, refs
 from palladium.errors import CarriedDiffers, Refused, WrongAxis, WrongDtype, fail
+from palladium.hints import PRINT_HINTS, SCAN_HINTS, check_hints
 from palladium.specs import leaves, rebuild
 from palladium.trace import KernelTrace, kernel_trace
 from palladium.values import array, convert, is_value, known_scalar, to_array
@@ -23,20 +24,20 @@ from palladium.values import array, convert, is_value, known_scalar, to_array
 def program_id(axis: int) -> array:
     """The index of this grid point along `axis`, int32."""
     trace = kernel_trace("program_id")
-    _check_axis(axis, trace)
+    _check_axis(axis, trace, "program_id")
     return trace.program_ids[axis]  # type: ignore[no-any-return]
 
 
 def num_programs(axis: int) -> int:
     """The size of the grid along `axis`."""
     trace = kernel_trace("num_programs")
-    _check_axis(axis, trace)
+    _check_axis(axis, trace, "num_programs")
     return trace.grid[axis]
 
 
-def _check_axis(axis: Any, trace: KernelTrace) -> None:
+def _check_axis(axis: Any, trace: KernelTrace, function: str) -> None:
     if not isinstance(axis, int) or not 0 <= axis < len(trace.grid):
-        fail(WrongAxis, function="program_id", axis=axis, rank=len(trace.grid), hint="grid axes count from 0")
+        fail(WrongAxis, function=function, axis=axis, rank=len(trace.grid), hint="grid axes count from 0")
 
 
 def cdiv(a: Any, b: Any) -> Any:
@@ -246,6 +247,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None, **options: Any) -> Any:
     """lax.scan without stacked inputs and outputs: `carry, _ = f(carry, None)`, `length` times."""
+    check_hints(scan, options, SCAN_HINTS)
     if xs is not None or length is None:
         reason = "tiles are not indexed at run time"
         fail(Refused, what="scan over arrays", reason=reason, instead="loop with fori() and read refs at the index")
@@ -257,6 +259,7 @@ def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | 
 
 def debug_print(fmt: str, *args: Any, **options: Any) -> None:
     """Print values while the kernel runs: one line for each, with the text before the first `{}` as its label."""
+    check_hints(debug_print, options, PRINT_HINTS)
     trace = kernel_trace("debug_print")
     values = [to_array(arg, "debug_print").value for arg in args if is_value(arg)]
     trace.builder.create(Print, values, prefix=fmt.split("{", 1)[0].strip() or fmt)

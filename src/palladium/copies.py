@@ -14,6 +14,7 @@ from loom_core.base.location import Location
 from loom_core.ops import memory
 from palladium import operators, refs, scalars
 from palladium.errors import NotWaitedFor, ShapesDiffer, WrongDtype, fail
+from palladium.hints import refuse_option
 from palladium.specs import Scratch, Semaphore
 from palladium.trace import KernelTrace, kernel_trace
 from palladium.views import Buffer, Ref, whole_ref
@@ -132,18 +133,24 @@ def semaphore_buffer(name: str, one: Semaphore | Scratch) -> Buffer:
     return buffer
 
 
-def semaphore_signal(sem: Ref, inc: Any = 1, **options: Any) -> None:
-    """Add to a semaphore."""
+def semaphore_signal(
+    sem: Ref, inc: Any = 1, *, device_id: Any = None, device_id_type: Any = None, core_index: Any = None
+) -> None:
+    """Add to a semaphore; there is one device, and one core, to signal."""
+    instead = "signal semaphores of the program itself"
+    refuse_option("semaphore_signal", "device_id", device_id, instead=instead)
+    refuse_option("semaphore_signal", "core_index", core_index, instead=instead)
     refs.store(sem, ..., operators.add(refs.load(sem, ...), inc))
 
 
-def semaphore_wait(sem: Ref, value: Any = 1, **options: Any) -> None:
-    """Take from a semaphore. Nothing runs beside the program that could signal it, so there must be enough."""
+def semaphore_wait(sem: Ref, value: Any = 1, *, decrement: bool = True) -> None:
+    """Take from a semaphore (unless told not to). Nothing beside the program could signal it: there must be enough."""
     from palladium.control import debug_check
 
     there = refs.load(sem, ...)
     debug_check(operators.compare("ge", there, value), f"{sem.buffer.name} is waited for and would never be signalled")
-    refs.store(sem, ..., operators.subtract(there, value))
+    if decrement:
+        refs.store(sem, ..., operators.subtract(there, value))
 
 
 def semaphore_read(sem: Ref) -> Any:

@@ -79,6 +79,12 @@ class Refused(PalladiumError):
     hint = "{instead}"
 
 
+class UnknownArgument(PalladiumError):
+    code = "LOOM-F215"
+    template = "{function} has no argument {name!r}"
+    hint = "{advice}"
+
+
 def here() -> Location:
     """The user's present position."""
     trace = active()

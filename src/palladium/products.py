@@ -74,7 +74,13 @@ def _multiply(left: array, right: array, dtype: DType, function: str) -> array:
 
 
 def dot_general(
-    a: Any, b: Any, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None, **options: Any
+    a: Any,
+    b: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> array:
     """lax.dot_general with one contracted dimension, and at most one batch dimension in front."""
     (contract_a, contract_b), (batch_a, batch_b) = dimension_numbers

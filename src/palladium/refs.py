@@ -14,6 +14,7 @@ from loom_core.ops.shape import Splat
 from loom_core.trace.context import current
 from palladium import operators, scalars, shaping
 from palladium.errors import ReadOnlyRef, WrongDtype, fail
+from palladium.hints import LOAD_HINTS, STORE_HINTS, check_hints
 from palladium.scalars import Scalar
 from palladium.trace import kernel_trace
 from palladium.values import array, convert, full, known_scalar, to_array, to_shape
@@ -91,6 +92,7 @@ def descriptor(at: Address, itemsize: int) -> tuple[Value, list[Value]]:
 def load(ref: Ref, index: Any = ..., *, mask: Any = None, other: Any = None, **hints: Any) -> array:
     """The elements of ref[index]; with a mask, `other` where it does not hold."""
     kernel_trace("load")
+    check_hints(load, hints, LOAD_HINTS)
     view, buffer = select(ref, index), ref.buffer
     buffer.is_read = True
     if mask is None and view.is_whole and buffer.home is not None:
@@ -138,6 +140,7 @@ def _read_through_pointers(view: Ref, mask: Any, other: Any) -> array:
 def store(ref: Ref, index: Any, value: Any, *, mask: Any = None, **hints: Any) -> None:
     """Write `value`, converted to the ref's dtype and repeated to its shape, where the mask holds."""
     kernel_trace("store")
+    check_hints(store, hints, STORE_HINTS)
     view, buffer = select(ref, index), ref.buffer
     require_writable(ref)
     data = convert(to_array(value, "store"), buffer.dtype)

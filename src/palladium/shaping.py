@@ -13,6 +13,7 @@ from loom_core.ops.shape import ExpandDims, Iota, Reshape, Transpose
 from loom_core.trace.context import current
 from palladium import operators, promotion
 from palladium.errors import NotStatic, Refused, WrongAxis, WrongIndex, WrongShape, fail
+from palladium.hints import refuse_option
 from palladium.values import array, as_shape, convert, emit, to_array, to_shape
 from palladium.values import full as full_tile
 
@@ -138,10 +139,18 @@ def axis_of(axis: Any, rank: int, function: str) -> int:
     return axis % rank
 
 
-def reshape(x: Any, *shape: Any, **options: Any) -> array:
+def reshape(
+    x: Any, *sizes: Any, shape: Any = None, new_sizes: Any = None, order: str = "C", dimensions: Any = None,
+    copy: Any = None, out_sharding: Any = None,
+) -> array:  # fmt: skip
     """The same elements in row-major order under another shape; one size may be -1."""
+    refuse_option("reshape", "order", order, "C", "transpose the value")
+    refuse_option("reshape", "dimensions", dimensions, instead="transpose the value")
     value = to_array(x, "reshape")
-    given = options.get("shape", options.get("new_sizes", shape))
+    given = sizes or (new_sizes if shape is None else shape)
+    if given is None:
+        fail(WrongShape, function="reshape", problem="no shape is given")
+    given = given if isinstance(given, (tuple, list)) else (given,)
     sizes = tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else tuple(given)
     if sizes.count(-1) == 1:
         known = prod(size for size in sizes if size != -1)

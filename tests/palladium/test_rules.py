@@ -11,6 +11,7 @@ import pytest
 import loom.experimental.pallas as pl
 import loom.experimental.pallas.numpy as jnp
 import loom.experimental.pallas.tpu as pltpu
+import loom.experimental.pallas.triton as pltriton
 from loom.experimental import palladium as lpl
 from loom_core.base.diagnostics import LoomError
 from loom_core.base.knobs import knobs
@@ -504,3 +505,55 @@ def test_known_floats_are_rounded_where_they_are_converted() -> None:
         o[...] = jnp.zeros((1,), jnp.float32) + tenth
 
     assert both(pl.pallas_call(body, shape(1)))[0] == np.float32(np.float16(0.1))
+
+
+# ---- arguments that mean nothing, and misspelled ones ----------------------------------------------------------------
+
+HINTED = {
+    "kernel": (lambda: lpl.kernel(copy_body, out_shape=shape(4), gird=(1,)), "kernel has no argument 'gird'", "'grid'"),
+    "pallas_call": (
+        lambda: pl.pallas_call(copy_body, shape(4), out_spec=pl.BlockSpec()),
+        "no argument 'out_spec'",
+        "'out_specs'",
+    ),
+    "tpu": (lambda: pltpu.CompilerParams(dimension_semantic=()), "CompilerParams has no", "'dimension_semantics'"),
+    "triton": (lambda: pltriton.CompilerParams(num_warp=4), "CompilerParams has no argument", "'num_warps'"),
+}
+
+
+@pytest.mark.parametrize("what", HINTED)
+def test_misspelled_arguments_are_named(what: str) -> None:
+    make, message, near = HINTED[what]
+    with pytest.raises(LoomError, match="LOOM-F215") as caught:
+        make()
+    (found,) = caught.value.diagnostics
+    assert message in found.message and f"did you mean {near}?" in found.hint
+    assert found.location.file == __file__
+
+
+IN_KERNELS = {
+    "load": (lambda x: lpl.load(x, msk=True), "LOOM-F215.*load has no argument 'msk'"),
+    "store": (lambda x: lpl.store(x, ..., 0, maks=True), "LOOM-F215.*store has no argument 'maks'"),
+    "triton load": (lambda x: pltriton.load(x, evict="x"), "LOOM-F215"),
+    "print": (lambda x: lpl.debug_print("x", order=True), "LOOM-F215.*debug_print"),
+    "scan": (lambda x: lpl.scan(lambda c, _: (c, None), 0, lenght=3), "LOOM-F215.*scan"),
+    "roll": (lambda x: pltpu.roll(x[...], 1, 0, stride=1, stride_axis=0), "LOOM-F211.*stride=1 of roll"),
+    "signal": (lambda x: lpl.semaphore_signal(x, 1, device_id=1), "LOOM-F211.*device_id=1"),
+}
+
+
+@pytest.mark.parametrize("what", IN_KERNELS)
+def test_arguments_of_functions_in_kernels(what: str) -> None:
+    use, message = IN_KERNELS[what]
+    with pytest.raises(LoomError, match=message):
+        lpl.kernel(lambda x, o: use(x), out_shape=shape(4)).lower(np.zeros(4, np.float32))
+
+
+def test_hints_are_taken() -> None:
+    def body(x, o):  # type: ignore[no-untyped-def]
+        pltriton.store(o, lpl.load(x, eviction_policy="evict_last", volatile=True), eviction_policy="evict_first")
+
+    call = pl.pallas_call(
+        body, shape(4), debug=True, interpret=True, cost_estimate=None, compiler_params=pltriton.CompilerParams()
+    )
+    assert call(np.ones(4, np.float32)).tolist() == [1] * 4

@@ -29,18 +29,20 @@ __all__ = [
 class CompilerParams(Parameters):
     """How Triton should compile a kernel for a GPU."""
 
+    known = frozenset({"num_warps", "num_stages"})
+
 
 TritonCompilerParams = CompilerParams
 
 
 def load(ref: Any, *, mask: Any = None, other: Any = None, **hints: Any) -> array:
     """All elements of a ref; where the mask does not hold, `other`."""
-    return _refs.load(ref, ..., mask=mask, other=other)
+    return _refs.load(ref, ..., mask=mask, other=other, **hints)
 
 
 def store(ref: Any, val: Any, *, mask: Any = None, **hints: Any) -> None:
     """Write a ref where the mask holds."""
-    _refs.store(ref, ..., val, mask=mask)
+    _refs.store(ref, ..., val, mask=mask, **hints)
 
 
 def approx_tanh(x: Any) -> array:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from loom_core.base.diagnostics import LoomError, without_internal_frames
 from loom_core.isa.machine import L1, MachineConfig
 from loom_core.launch import quiet
-from palladium.arguments import Given, given_operand
+from loom_core.trace.context import caller
+from palladium.arguments import Given, UnsupportedOperand, given_operand
 from palladium.fastpath import call_key, is_plain, warm_call
 from palladium.fingerprint import fingerprint
 from palladium.hints import KERNEL_HINTS, check_hints
@@ -70,6 +71,10 @@ class Kernel:
         if len(flat) == len(operands):
             names: Sequence[str] = self.declaration.parameters
             return [given_operand(names[i] if i < len(names) else f"operand{i}", one) for i, one in enumerate(flat)]
+        for name, one in zip(self.declaration.parameters, operands, strict=False):
+            if isinstance(one, (list, tuple)) and one and not any(hasattr(leaf, "shape") for leaf in leaves(one)):
+                reason = "make it one: np.array(...)"
+                raise UnsupportedOperand(caller(), name=name, given="a sequence of numbers, no array", reason=reason)
         names = self.declaration.operand_names(operands)
         return [given_operand(name, one) for name, one in zip(names, flat, strict=True)]
 
@@ -166,7 +171,7 @@ def kernel(
                     scratch=scratch or scratch_shapes,
                     grid_spec=grid_spec,
                     num_scalar_prefetch=num_scalar_prefetch,
-                    aliases=dict(input_output_aliases or {}),
+                    aliases=input_output_aliases or {},
                     name=name,
                     machine=machine,
                     out_of_bounds_reads=out_of_bounds_reads,

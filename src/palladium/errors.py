@@ -85,6 +85,24 @@ class UnknownArgument(PalladiumError):
     hint = "{advice}"
 
 
+class WrongSpec(PalladiumError):
+    code = "LOOM-F216"
+    template = "{what}: {problem}"
+    hint = "{advice}"
+
+
+class WrongParameters(PalladiumError):
+    code = "LOOM-F217"
+    template = "{function} takes {parameters}, and is called with {count} {what}: {problem}"
+    hint = "{advice}"
+
+
+class NotRead(PalladiumError):
+    code = "LOOM-F218"
+    template = "{function} takes values, and {name} is a ref"
+    hint = "read it: {name}[...]"
+
+
 def here() -> Location:
     """The user's present position."""
     trace = active()

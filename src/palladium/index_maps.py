@@ -6,6 +6,7 @@ What is known so decides how blocks move and what is wrong with them (`blocks`).
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,8 @@ from loom_core.ir.types import PointerType, TileType
 from loom_core.ir.value import Value
 from loom_core.ops import memory
 from loom_core.trace.context import tracing
-from palladium.errors import PalladiumError
-from palladium.trace import KernelTrace
+from palladium.errors import PalladiumError, WrongParameters
+from palladium.trace import KernelTrace, user_faults
 from palladium.values import array, to_array
 from palladium.views import Buffer, Ref, Storage, whole_ref
 
@@ -112,7 +113,7 @@ def trace_index_map(
     names = [f"i{axis}" for axis in range(len(grid))] + [one.name for one in prefetched]
     function = Function(f"index_map_of_{name}", tuple(types), tuple(names), definition(index_map))
     trace = KernelTrace(function)
-    with tracing(trace):
+    with tracing(trace), user_faults():
         ids = [
             array(value, interval=(0, max(size - 1, 0))) for value, size in zip(function.arguments, grid, strict=False)
         ]
@@ -128,13 +129,10 @@ def indices(
     if index_map is None:
         given: Any = (0,) * rank
     else:
-        try:
-            given = index_map(*ids, *refs)
-        except TypeError as error:
-            if "positional argument" not in str(error):
-                raise
-            takes = f"is called with {len(ids) + len(refs)} arguments: {error}"
-            raise WrongIndexMap(definition(index_map), name=name, problem=takes) from None
+        advice = "it takes the grid's indices, then the refs of prefetched operands"
+        shown = f"the index map of {name}"
+        check_parameters(index_map, shown, (*ids, *refs), {}, "arguments", advice, definition(index_map))
+        given = index_map(*ids, *refs)
     found = list(given) if isinstance(given, (tuple, list)) else [given]
     if len(found) != rank:
         problem = f"gives {len(found)} indices for {rank} dimensions"
@@ -147,6 +145,26 @@ def indices(
             raise WrongIndexMap(definition(index_map), name=name, problem=problem)
         values.append(value)
     return values
+
+
+def check_parameters(
+    function: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any], what: str, advice: str,
+    location: Location,
+) -> None:  # fmt: skip
+    """WrongParameters where a Python function cannot be called with these arguments."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a builtin that does not tell
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as problem:
+        bare = inspect.Parameter.empty
+        plain = [one.replace(annotation=bare) for one in signature.parameters.values()]
+        raise WrongParameters(
+            location, function=name, parameters=inspect.Signature(plain), count=len(args) + len(kwargs), what=what,
+            problem=problem, advice=advice,
+        ) from None  # fmt: skip
 
 
 def definition(function: Any) -> Location:

@@ -6,6 +6,7 @@ from typing import Any
 
 from palladium import elementwise, operators, products, reductions, shaping
 from palladium.values import array
+from palladium.views import Ref
 
 
 def _matmul(self: array, other: Any) -> array:
@@ -31,6 +32,7 @@ _METHODS = {
 def install() -> None:
     """Give the class of values its methods."""
     operators.install(array)
+    operators.install_refusals(Ref)
     for name, function in _METHODS.items():
         setattr(array, name, function)
     array.T = property(shaping.transpose)  # type: ignore[attr-defined]

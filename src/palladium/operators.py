@@ -12,7 +12,7 @@ from loom_core.base.dtype import DType
 from loom_core.ir.op import Op
 from loom_core.ops import elementwise as ops
 from loom_core.ops import special
-from palladium.errors import WrongDtype, fail
+from palladium.errors import NotRead, WrongDtype, fail
 from palladium.values import (
     Interval,
     array,
@@ -345,6 +345,23 @@ def install(kind: type) -> None:
         setattr(kind, f"__{name}__", unary)
     for predicate in PREDICATES:
         setattr(kind, f"__{predicate}__", _comparison(predicate))
+
+
+def install_refusals(kind: type) -> None:
+    """Let Python's operators on a class say that it has to be read first."""
+    kind.__array_ufunc__ = None  # type: ignore[attr-defined]
+    for name in (*_BINARY, "matmul"):
+        for method in (f"__{name}__", f"__r{name}__"):
+            setattr(kind, method, _refusal(name))
+    for name in ("neg", "pos", "invert", "abs", "lt", "le", "gt", "ge"):
+        setattr(kind, f"__{name}__", _refusal(name))
+
+
+def _refusal(name: str) -> Callable[..., array]:
+    def method(self: Any, *others: Any) -> array:
+        fail(NotRead, function=f"the operator {name}", name=self.shown)
+
+    return method
 
 
 def _as_method(function: Callable[[Any, Any], array]) -> Callable[[Any, Any], array]:

@@ -105,6 +105,9 @@ def make_plan(declaration: Declaration, operands: Sequence[Any], given: Sequence
     names = declaration.operand_names(operands)
     _check_aliases(declaration, given, where)
     ahead = declaration.prefetched
+    if ahead > len(given):
+        problem = f"num_scalar_prefetch is {ahead}, and there are {len(given)} operands"
+        raise WrongDeclaration(where, name=declaration.name, problem=problem, advice="prefetched operands come first")
     prefetched = [
         Prefetched(name, one.shape, one.dtype, one.strides) for name, one in zip(names, given[:ahead], strict=False)
     ]

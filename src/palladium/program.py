@@ -11,13 +11,11 @@ The grid becomes nested loops, its last axis innermost. The blocks of operands m
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from loom_core.base import dtype as core
-from loom_core.base.diagnostics import LoomError
 from loom_core.base.dtype import DType
 from loom_core.base.location import Location
 from loom_core.ir.block import Block, Function
@@ -27,16 +25,15 @@ from loom_core.ir.verifier import verify_function
 from loom_core.ops.control import For, Return, Yield
 from loom_core.passes.fold_dot import fold_dot_accumulator
 from loom_core.trace.context import tracing
-from loom_core.trace.faults import fault
 from palladium import scalars
 from palladium.blocks import Dimension, Movement, padding_of, scale_of, size_of
 from palladium.copies import check_waits, semaphore_buffer
 from palladium.errors import PalladiumError
-from palladium.index_maps import Prefetched, indices
+from palladium.index_maps import Prefetched, check_parameters, indices
 from palladium.refs import read, window, write
 from palladium.scalars import Scalar
 from palladium.specs import MemorySpace, Scratch, Semaphore, Squeezed
-from palladium.trace import KernelTrace
+from palladium.trace import KernelTrace, user_faults
 from palladium.values import array, convert, known_scalar, to_array
 from palladium.views import Buffer, Ref, Storage, whole_ref
 
@@ -108,20 +105,11 @@ def trace_program(program: Program) -> Traced:
     trace.grid = program.grid
     building = _Building(program, trace, function)
     with tracing(trace):
-        try:
+        with user_faults():
             building.run()
-        except LoomError:
-            raise
-        except Exception as error:
-            raise fault(error, _named) from error
         trace.builder.create(Return, location=function.location)
     verify_function(function)
     return Traced(fold_dot_accumulator(function), tuple(output.always_written for output in building.outputs))
-
-
-def _named(name: str) -> Callable[..., Any] | None:
-    """The function of Palladium that an error message names."""
-    return getattr(sys.modules["palladium"], name, None)
 
 
 @dataclass
@@ -200,6 +188,8 @@ class _Building:
     def _body(self) -> None:
         refs = [*self.prefetched, *(placed.ref for placed in (*self.inputs, *self.outputs)), *self.scratch]
         args, kwargs = self.program.arrange(refs)  # type: ignore[arg-type]
+        advice = "it takes the refs of the operands, then of the outputs, then of the scratch"
+        check_parameters(self.program.body, self.program.name, args, kwargs, "refs", advice, self.program.location)
         result = self.program.body(*args, **kwargs)
         if result is not None:
             raise KernelReturns(self.program.location, function=self.program.name, given=result)

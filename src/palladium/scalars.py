@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loom_core.base.dtype import bool_, i64
+from loom_core.base.dtype import i64
 from loom_core.ir.op import Op
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
@@ -82,7 +82,3 @@ def both(a: Value | None, b: Value | None) -> Value | None:
 def choose(condition: Value, a: Scalar, b: Scalar) -> Value:
     """a where the condition holds, else b."""
     return current().builder.create(ops.Select, condition, value_of(a), value_of(b))  # type: ignore[no-any-return]
-
-
-def known_bool(value: bool) -> Value:
-    return current().constant(TileType(bool_), value)

@@ -13,7 +13,18 @@ from loom_core.base.location import Location, from_code
 from loom_core.isa.machine import MachineConfig
 from loom_core.trace.context import caller
 from palladium import promotion
-from palladium.specs import BlockSpec, MemorySpace, Scratch, Semaphore, dimension, leaves, memory_space, rebuild
+from palladium.specs import (
+    BlockSpec,
+    MemorySpace,
+    Scratch,
+    Semaphore,
+    dimension,
+    known_size,
+    leaves,
+    memory_space,
+    rebuild,
+    wrong_spec,
+)
 
 
 class WrongDeclaration(UserError):
@@ -136,6 +147,8 @@ def declare(
 ) -> Declaration:  # fmt: skip
     """The declaration of a kernel. WrongDeclaration, WrongAlias for what cannot be one."""
     if grid_spec is not None:
+        if not hasattr(grid_spec, "grid"):
+            wrong_spec("grid_spec", f"{grid_spec!r} is no GridSpec", "give GridSpec(grid, in_specs, out_specs)")
         grid, in_specs, out_specs = grid_spec.grid, grid_spec.in_specs, grid_spec.out_specs
         scratch = getattr(grid_spec, "scratch_shapes", ()) or ()
         num_scalar_prefetch = getattr(grid_spec, "num_scalar_prefetch", 0)
@@ -146,9 +159,9 @@ def declare(
     def wrong(problem: str, advice: str) -> WrongDeclaration:
         return WrongDeclaration(caller(), name=shown, problem=problem, advice=advice)
 
-    outputs = [
-        Output(tuple(map(int, one.shape)), promotion.as_dtype(one.dtype)) for one in leaves(out_shape, is_output)
-    ]
+    if not callable(function):
+        raise wrong(f"a {type(function).__name__} is no function", "give the function that the kernel runs")
+    outputs = [_output(one, wrong) for one in leaves(out_shape, is_output)]
     if not outputs:
         raise wrong("there is no output", "give out_shape the shape and dtype of what the kernel writes")
     sizes = _grid(grid, wrong)
@@ -157,6 +170,8 @@ def declare(
     if len(outs) != len(outputs):
         raise wrong(f"{len(outs)} out_specs for {len(outputs)} outputs", "give one spec for each output")
     buffers = tuple(scratch_of(one) for one in leaves(scratch, is_buffer))
+    if not isinstance(aliases, Mapping) or not all(type(number) is int for pair in aliases.items() for number in pair):
+        raise WrongAlias(caller(), name=shown, problem=f"{aliases!r} is no dictionary of an operand to an output")
     for one, output in aliases.items():
         if not 0 <= output < len(outputs):
             raise WrongAlias(caller(), name=shown, problem=f"{one} -> {output}, and there are {len(outputs)} outputs")
@@ -184,8 +199,17 @@ def declare(
     )
     return Declaration(
         function, shown, sizes, ins, tuple(outs), tuple(outputs), out_shape, buffers, scratch,
-        int(num_scalar_prefetch), dict(aliases), machine, out_of_bounds_reads, semantics, key,
+        known_size(num_scalar_prefetch, "num_scalar_prefetch", 0), dict(aliases), machine, out_of_bounds_reads,
+        semantics, key,
     )  # fmt: skip
+
+
+def _output(given: Any, wrong: Callable[[str, str], WrongDeclaration]) -> Output:
+    if not is_output(given):
+        advice = "give the dtype with the shape: ShapeDtypeStruct((64, 64), float32)"
+        raise wrong(f"out_shape holds {given!r}, which has no shape and dtype", advice)
+    sizes = tuple(known_size(size, "a size of out_shape", least=0) for size in given.shape)
+    return Output(sizes, promotion.as_dtype(given.dtype))
 
 
 def _absent(specs: Any) -> bool:
@@ -219,6 +243,8 @@ def block_spec(given: Any) -> BlockSpec:
         return given
     if _absent(given):
         return BlockSpec()
+    if not hasattr(given, "block_shape"):
+        wrong_spec("a spec", f"{given!r} is no BlockSpec", "write BlockSpec(block_shape, index_map), or None")
     return BlockSpec(given.block_shape, given.index_map, given.memory_space, getattr(given, "pipeline_mode", None))
 
 
@@ -239,6 +265,8 @@ def is_buffer(value: Any) -> bool:
 def scratch_of(given: Any) -> Scratch | Semaphore:
     if isinstance(given, (Scratch, Semaphore)):
         return given
+    if not hasattr(given, "shape"):
+        wrong_spec("scratch", f"{given!r} is no buffer", "write SRAM(shape, dtype) or Semaphore()")
     name = type(given).__name__
     if "emaphore" in name or "emaphore" in str(getattr(given, "dtype", "")):
         return Semaphore(

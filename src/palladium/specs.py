@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from loom_core.base.dtype import DType
 from palladium import promotion
+from palladium.errors import WrongSpec, fail
 
 
 class MemorySpace(Enum):
@@ -67,7 +68,9 @@ class ShapeDtypeStruct:
     dtype: Any
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
+        object.__setattr__(
+            self, "shape", tuple(known_size(size, "a size of out_shape", least=0) for size in self.shape)
+        )
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,16 @@ class BlockSpec:
             object.__setattr__(self, "block_shape", shape)
             object.__setattr__(self, "index_map", index_map)
         if self.block_shape is not None:
-            object.__setattr__(self, "block_shape", tuple(self.block_shape))
+            sizes = self.block_shape
+            if not isinstance(sizes, Iterable) or isinstance(sizes, str):
+                wrong_spec("BlockSpec", f"block_shape is {sizes!r}", "give one size for each dimension, in a tuple")
+            object.__setattr__(self, "block_shape", tuple(sizes))
+            for size in self.block_shape:
+                dimension(size)
+        if self.index_map is not None and not callable(self.index_map):
+            advice = "it is a function of the grid's indices"
+            wrong_spec("BlockSpec", f"index_map is {self.index_map!r}", advice)
+        memory_space(self.memory_space)
 
     @property
     def whole(self) -> bool:
@@ -137,31 +149,47 @@ class BlockSpec:
 
 
 def memory_space(given: Any) -> MemorySpace | None:
-    """A memory space of ours for one of ours or of upstream's, by name."""
+    """A memory space of ours for one of ours or of upstream's, by name. WrongSpec for another name."""
     if given is None or isinstance(given, MemorySpace):
         return given
     name = str(getattr(given, "name", given)).lower()
-    return _UPSTREAM_SPACES.get(name)
+    if name not in _UPSTREAM_SPACES:
+        wrong_spec("memory_space", f"there is no memory space {name!r}", "it is ANY, HBM, SRAM or SCALAR")
+    return _UPSTREAM_SPACES[name]
 
 
 _UPSTREAM_SPACES: Final = {
-    "any": ANY, "hbm": HBM, "gmem": HBM, "host": HBM, "vmem": SRAM, "smem": SRAM, "cmem": SRAM, "default": SRAM,
+    "any": ANY, "hbm": HBM, "sram": SRAM, "scalar": SCALAR,
+    "gmem": HBM, "host": HBM, "vmem": SRAM, "smem": SRAM, "cmem": SRAM, "default": SRAM,
     "semaphore_mem": MemorySpace.SEMAPHORE, "semaphore": MemorySpace.SEMAPHORE,
 }  # fmt: skip
 
 
 def dimension(given: Any) -> Blocked | Element | Squeezed:
-    """A dimension of a block shape as one of our three kinds."""
-    if isinstance(given, (Blocked, Element, Squeezed)):
-        return given
+    """A dimension of a block shape as one of our three kinds. WrongSpec where it is none."""
     kind = type(given).__name__
     if given is None or kind == "Squeezed":
         return squeezed
+    size = known_size(getattr(given, "block_size", getattr(given, "size", given)), "a block size")
     if kind == "Element":
-        return Element(int(given.block_size), tuple(getattr(given, "padding", (0, 0))))
-    if kind == "Blocked":
-        return Blocked(int(given.block_size))
-    return Blocked(int(given.__index__()))
+        return Element(size, tuple(getattr(given, "padding", (0, 0))))
+    return Blocked(size)
+
+
+def known_size(given: Any, what: str, least: int = 1) -> int:
+    """A size as an int. WrongSpec where it is none, or below `least`."""
+    try:
+        size = int(given.__index__())
+    except (AttributeError, TypeError):
+        wrong_spec(what, f"{given!r} is no int", "sizes are known before a kernel is compiled")
+    if size < least:
+        wrong_spec(what, f"{size} is below {least}", "give the number of elements")
+    return size
+
+
+def wrong_spec(what: str, problem: str, advice: str) -> NoReturn:
+    """Raise WrongSpec."""
+    fail(WrongSpec, what=what, problem=problem, advice=advice)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
+from loom_core.base.diagnostics import LoomError
 from loom_core.base.location import Location
 from loom_core.ir.block import Block, Function
 from loom_core.ir.op import Op
 from loom_core.trace.context import Trace, active, caller
+from loom_core.trace.faults import fault
 from palladium.errors import PalladiumError
 
 
@@ -68,6 +71,22 @@ class KernelTrace(Trace):
                 yield
             finally:
                 self._constants = saved
+
+
+@contextmanager
+def user_faults() -> Iterator[None]:
+    """Give what the user's Python raises as a diagnostic at its line."""
+    try:
+        yield
+    except LoomError:
+        raise
+    except Exception as error:
+        raise fault(error, _named) from error
+
+
+def _named(name: str) -> Callable[..., Any] | None:
+    """The function of Palladium that an error message names."""
+    return getattr(sys.modules["palladium"], name, None)
 
 
 def kernel_trace(function: str) -> KernelTrace:

@@ -14,13 +14,24 @@ from loom_core.ir.op import Op
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops import elementwise as ops
-from loom_core.ops.shape import Broadcast, Constant, ExpandDims, Splat
+from loom_core.ops.shape import Broadcast, ExpandDims, Splat
 from loom_core.trace.context import current, round_constant
 from loom_core.trace.values import Traced
 from palladium import promotion
-from palladium.errors import NotAValue, NotStatic, ShapesDiffer, WrongShape, fail
+from palladium.errors import NotAValue, NotRead, NotStatic, ShapesDiffer, WrongShape, fail
 
 Interval = tuple[int, int]
+
+
+class Unread:
+    """What has to be read before it is a value: the base of refs."""
+
+    __slots__ = ()
+
+    @property
+    def shown(self) -> str:
+        """What it is called in the kernel."""
+        raise NotImplementedError
 
 
 class array(Traced):
@@ -217,6 +228,8 @@ def to_array(given: Any, function: str) -> array:
         return known_scalar(given, core.i32, weak=True)
     if isinstance(given, float):
         return known_scalar(given, core.f32, weak=True)
+    if isinstance(given, Unread):
+        fail(NotRead, function=function, name=given.shown)
     if not isinstance(given, (np.ndarray, np.generic)):
         fail(NotAValue, function=function, given=f"a {type(given).__name__}")
     return _constant_array(np.asarray(given), function)
@@ -329,9 +342,3 @@ def broadcast(values: Sequence[array], function: str) -> list[array]:
     """All in their common shape."""
     shape = common_shape([value.shape for value in values], function)
     return [to_shape(value, shape, function) for value in values]
-
-
-def number_of(value: Value) -> Any:
-    """The number that a constant holds, or None."""
-    op = value.defining_op
-    return op.value if isinstance(op, Constant) else None

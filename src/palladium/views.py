@@ -16,7 +16,7 @@ from loom_core.ir.value import Value
 from palladium import operators, scalars
 from palladium.errors import NotStatic, WrongIndex, fail
 from palladium.scalars import Scalar
-from palladium.values import array, common_shape, convert, to_array
+from palladium.values import Unread, array, common_shape, convert, to_array
 
 # ---- what lies behind a ref ------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ def ds(start: Any, size: Any = None, stride: Any = 1) -> Slice:
 # ---- refs ------------------------------------------------------------------------------------------------------------
 
 
-class Ref:
+class Ref(Unread):
     """A view of a buffer: `ref[index]` reads, `ref[index] = value` writes, `ref.at[index]` is a view of it.
 
     Elements outside the buffer, or outside the array that it is a block of, read as poison (NaN, the least integer,
@@ -141,6 +141,10 @@ class Ref:
         self.dims = dims
         self.guard = guard
         self.gathers = gathers
+
+    @property
+    def shown(self) -> str:
+        return self.buffer.name
 
     @property
     def spread(self) -> tuple[int, ...]:

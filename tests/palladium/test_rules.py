@@ -557,3 +557,56 @@ def test_hints_are_taken() -> None:
         body, shape(4), debug=True, interpret=True, cost_estimate=None, compiler_params=pltriton.CompilerParams()
     )
     assert call(np.ones(4, np.float32)).tolist() == [1] * 4
+
+
+# ---- plain mistakes --------------------------------------------------------------------------------------------------
+
+ROWS = np.zeros((8, 4), np.float32)
+
+
+def blocked(*sizes: Any) -> Any:
+    return lambda: pl.BlockSpec(sizes, lambda: (0, 0))
+
+
+def declared(body: Any = copy_body, *operands: Any, **options: Any) -> Any:
+    return lambda: lpl.kernel(body, **{"out_shape": shape(8, 4), **options}).lower(*(operands or (ROWS,)))
+
+
+MISTAKES = {
+    "an operand too many": (
+        declared(copy_body, ROWS, ROWS),
+        r"LOOM-F217.*takes \(x, o\).*called with 3 refs: too many",
+    ),
+    "no operand": (
+        lambda: lpl.kernel(copy_body, out_shape=shape(8, 4))(),
+        "LOOM-F217.*missing a required argument: 'o'",
+    ),
+    "a ref times 2": (declared(lambda x, o: o.set(x * 2)), r"LOOM-F218.*x is a ref(.|\n)*read it: x\[\.\.\.\]"),
+    "2 plus a ref": (declared(lambda x, o: o.set(2 + x)), "LOOM-F218.*x is a ref"),
+    "a NumPy number times a ref": (declared(lambda x, o: o.set(np.float32(2) * x)), "LOOM-F218.*x is a ref"),
+    "a function of a ref": (declared(lambda x, o: o.set(jnp.exp(x))), "LOOM-F218.*exp takes values"),
+    "block size 0": (blocked(0, 4), "LOOM-F216.*0 is below 1"),
+    "block size -8": (blocked(-8, 4), "LOOM-F216.*-8 is below 1"),
+    "block size '4'": (blocked("4", 4), "LOOM-F216.*'4' is no int"),
+    "block shape 4": (lambda: pl.BlockSpec(4), "LOOM-F216.*block_shape is 4"),  # type: ignore[arg-type]
+    "index map": (lambda: pl.BlockSpec((4,), 3), "LOOM-F216.*index_map is 3"),
+    "memory space": (lambda: pl.BlockSpec(memory_space="hmb"), "LOOM-F216.*no memory space 'hmb'"),
+    "out_shape": (declared(out_shape=(8, 4)), "LOOM-R124.*out_shape holds 8"),
+    "scratch": (declared(scratch=[(8, 8)]), "LOOM-F216.*scratch: 8 is no buffer"),
+    "in_specs": (declared(in_specs=[(4, 8)]), "LOOM-F216.*4 is no BlockSpec"),
+    "aliases": (declared(input_output_aliases=[0]), r"LOOM-R125.*\[0\] is no dictionary"),
+    "nested list": (declared(copy_body, [[1, 2], [3, 4]]), "LOOM-R123.*a sequence of numbers"),
+    "prefetched": (declared(num_scalar_prefetch=2), "LOOM-R124.*num_scalar_prefetch is 2"),
+    "a fault of an index map": (
+        declared(in_specs=[pl.BlockSpec((8, 4), lambda: (len(1, 2), 0))]),  # type: ignore[call-arg]
+        r"test_rules.py.*LOOM-F015.*len\(\) takes exactly one",
+    ),
+    "num_programs": (declared(lambda x, o: lpl.num_programs(3)), "LOOM-F204.*num_programs: axis 3"),
+}
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_plain_mistakes_are_named(what: str) -> None:
+    make, message = MISTAKES[what]
+    with pytest.raises(LoomError, match=message):
+        make()

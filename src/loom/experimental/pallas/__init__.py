@@ -94,9 +94,14 @@ def pallas_call(
         scratch_shapes=scratch_shapes,
         input_output_aliases=input_output_aliases,
         name=name,
-        dimension_semantics=getattr(compiler_params, "dimension_semantics", None),
+        dimension_semantics=_parameter(compiler_params, "dimension_semantics"),
         **options,
     )
+
+
+def _parameter(given: Any, name: str) -> Any:
+    """One of the compiler parameters, of an object or a dictionary."""
+    return given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
 
 
 def next_power_of_2(n: int) -> int:

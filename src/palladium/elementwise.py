@@ -67,14 +67,51 @@ erfc = _define("erfc", special.Erfc, "1 - erf(x), exact where erf(x) is near 1."
 erf_inv = _define("erf_inv", special.ErfInverse, "The inverse of erf.")
 lgamma = _define("lgamma", special.LogGamma, "The logarithm of |gamma(x)|.")
 digamma = _define("digamma", special.Digamma, "The derivative of lgamma.")
-floor = _define("floor", ops.Floor, "The largest integer not above x.")
-ceil = _define("ceil", ops.Ceil, "The smallest integer not below x.")
-trunc = _define("trunc", ops.Truncate, "x without its fraction.")
 
 
-def round_even(x: Any) -> array:
-    """The nearest integer, halves to even."""
-    return float_unary(ops.RoundEven, x, "round")
+def _rounding(kind: type[Op], x: Any, function: str) -> array:
+    """A function of floats that leaves integers and bool as they are."""
+    value = to_array(x, function)
+    return float_unary(kind, value, function) if value.core.is_float else value
+
+
+def floor(x: Any) -> array:
+    """The largest integer not above x."""
+    return _rounding(ops.Floor, x, "floor")
+
+
+def ceil(x: Any) -> array:
+    """The smallest integer not below x."""
+    return _rounding(ops.Ceil, x, "ceil")
+
+
+def trunc(x: Any) -> array:
+    """x without its fraction."""
+    return _rounding(ops.Truncate, x, "trunc")
+
+
+def round_even(x: Any, decimals: int = 0) -> array:
+    """The nearest number with so many decimals, halves to even; with decimals it is round(x * 10**n) / 10**n."""
+    value = to_array(x, "round")
+    if decimals == 0 or (decimals > 0 and not value.core.is_float):
+        return _rounding(ops.RoundEven, value, "round")
+    if not value.core.is_float:
+        fail(WrongDtype, function="round", given=f"{value} and decimals={decimals}", takes="convert it to a float")
+    wide = convert(value, core.f32) if value.core.bits < 32 else value
+    factor = known_scalar(10.0**decimals, wide.core)
+    rounded = _rounding(ops.RoundEven, operators.multiply(wide, factor), "round")
+    return convert(operators.true_divide(rounded, factor), value.core)
+
+
+def round_away(x: Any) -> array:
+    """The nearest integer, halves away from 0."""
+    value = to_array(x, "round")
+    whole = trunc(value)
+    if not value.core.is_float:
+        return whole
+    half = operators.compare("ge", abs(operators.subtract(value, whole)), 0.5)
+    step = operators.select(operators.compare("lt", value, 0.0), -1.0, 1.0)
+    return operators.select(half, operators.add(whole, step), whole)
 
 
 def abs(x: Any) -> array:
@@ -99,7 +136,8 @@ def sign(x: Any) -> array:
 
 def square(x: Any) -> array:
     """x * x."""
-    return operators.multiply(x, x)
+    value = operators.without_bool(to_array(x, "square"))
+    return operators.multiply(value, value)
 
 
 def reciprocal(x: Any, approx: Any = False, full_range: Any = False) -> array:
@@ -197,6 +235,7 @@ def hypot(x: Any, y: Any) -> array:
 def logaddexp(x: Any, y: Any) -> array:
     """log(exp(x) + exp(y)), computed by maximum, exp and log1p."""
     (a, b), _ = promote("logaddexp", x, y)
+    a, b = floating(a, "logaddexp"), floating(b, "logaddexp")
     top = maximum(a, b)
     difference = operators.subtract(a, b)
     total = operators.add(top, log1p(exp(operators.negative(abs(difference)))))

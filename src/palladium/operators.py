@@ -113,6 +113,17 @@ def multiply(x: Any, y: Any) -> array:
     return binary(ops.Mul, x, y, "multiply")
 
 
+def without_bool(value: array) -> array:
+    """Truth values as int32, others as they are."""
+    return convert(value, core.i32) if value.core.is_bool else value
+
+
+def _numbers(function: str, x: Any, y: Any) -> tuple[list[array], bool]:
+    """Operands in their common dtype, of bools int32; and whether that is weak."""
+    values, weak = promote(function, x, y)
+    return [without_bool(value) for value in values], weak
+
+
 def true_divide(x: Any, y: Any) -> array:
     """x / y rounded once; of integers in float32."""
     (a, b), weak = promote("true_divide", x, y)
@@ -124,7 +135,7 @@ def true_divide(x: Any, y: Any) -> array:
 
 def floor_divide(x: Any, y: Any) -> array:
     """The largest integer not above x / y."""
-    (a, b), weak = promote("floor_divide", x, y)
+    (a, b), weak = _numbers("floor_divide", x, y)
     if not a.core.is_float:
         return _floor_quotient(a, b, weak)
     quotient, _ = _float_divmod(*broadcast([a, b], "floor_divide"))
@@ -150,7 +161,7 @@ def _floor_quotient(a: array, b: array, weak: bool) -> array:
 
 def remainder(x: Any, y: Any) -> array:
     """x - y * floor(x / y): it has the sign of y."""
-    (a, b), weak = promote("remainder", x, y)
+    (a, b), weak = _numbers("remainder", x, y)
     if a.core.is_float:
         _, rest = _float_divmod(*broadcast([a, b], "remainder"))
         return rest
@@ -171,7 +182,8 @@ def _float_divmod(a: array, b: array) -> tuple[array, array]:
     from palladium.elementwise import round_even
 
     rest = emit(special.Fmod, a, b)
-    quotient = combine(ops.Div, combine(ops.Sub, a, rest, "divmod"), b, "divmod")
+    exact = combine(ops.Sub, a, rest, "divmod")
+    quotient = combine(ops.Div, select(compare("eq", b, 0), a, exact), b, "divmod")
     opposite = _opposite(rest, b, known_scalar(0.0, a.core))
     rest = select(opposite, combine(ops.Add, rest, b, "divmod"), rest)
     one = known_scalar(1.0, a.core)
@@ -192,16 +204,27 @@ def truncated_remainder(x: Any, y: Any) -> array:
 
 
 def power(x: Any, y: Any) -> array:
-    """x to the power y; an integer y that is known is repeated multiplication."""
+    """x to the power y; an integer y that is known is repeated multiplication; integers stay integers."""
     if isinstance(y, int) and not isinstance(y, bool):
         return integer_power(x, y)
-    (a, b), _ = promote("power", x, y)
+    (a, b), _ = _numbers("power", x, y)
     if not a.core.is_float:
-        a, b = convert(a, core.f32), convert(b, core.f32)
+        return _power_of_integers(a, b)
     dtype = a.core
     if dtype.bits < 32:
         a, b = convert(a, core.f32), convert(b, core.f32)
     return convert(combine(special.Power, a, b, "power"), dtype)
+
+
+def _power_of_integers(base: array, exponent: array) -> array:
+    """By squaring, over the 6 bits of an exponent that jax.numpy looks at: above, integers have long wrapped."""
+    one = known_scalar(1, base.core)
+    result: array = one
+    for bit in range(6):
+        odd = compare("ne", and_(right_shift(exponent, bit), 1), 0)
+        result = multiply(result, select(odd, base, one))
+        base = multiply(base, base)
+    return result
 
 
 def integer_power(x: Any, y: int) -> array:
@@ -273,12 +296,23 @@ def xor(x: Any, y: Any) -> array:
 
 def left_shift(x: Any, y: Any) -> array:
     """x << y."""
-    return bitwise(ops.ShiftLeft, x, y, "left_shift")
+    (a, b), _ = _numbers("left_shift", x, y)
+    return bitwise(ops.ShiftLeft, a, b, "left_shift")
 
 
 def right_shift(x: Any, y: Any) -> array:
     """x >> y, with the sign of signed integers."""
-    return bitwise(ops.ShiftRight, x, y, "right_shift")
+    (a, b), _ = _numbers("right_shift", x, y)
+    return bitwise(ops.ShiftRight, a, b, "right_shift")
+
+
+def right_shift_arithmetic(x: Any, y: Any) -> array:
+    """x >> y that repeats the highest bit, of unsigned integers too (lax.shift_right_arithmetic)."""
+    (a, b), _ = promote("shift_right_arithmetic", x, y)
+    if a.core.kind != "uint":
+        return bitwise(ops.ShiftRight, a, b, "shift_right_arithmetic")
+    own, signed = a.core, getattr(core, f"i{a.core.bits}")
+    return convert(bitwise(ops.ShiftRight, convert(a, signed), convert(b, signed), "shift_right_arithmetic"), own)
 
 
 def compare(predicate: str, x: Any, y: Any) -> array:

@@ -144,7 +144,8 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> array:
 
 
 def _scan(x: Any, kind: str, axis: Any, dtype: Any, reverse: bool, function: str) -> array:
-    value, target = _accumulated(x, dtype, function)
+    own = operators.without_bool(to_array(x, function))
+    value, target = _accumulated(own, own.core if dtype is None else dtype, function)
     flat = shaping.ravel(value) if axis is None else value
     place = shaping.axis_of(0 if axis is None else axis, flat.ndim, function)
     return convert(emit(Scan, flat, kind=kind, axis=place, reverse=reverse), target)

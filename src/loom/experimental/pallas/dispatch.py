@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from loom_core.trace.context import active
+from palladium.errors import WrongParameters, fail
 from palladium.trace import KernelTrace
 
 
@@ -24,7 +26,19 @@ def dispatched(name: str, ours: Callable[..., Any], theirs: Callable[..., Any] |
     @functools.wraps(ours)
     def function(*args: Any, **kwargs: Any) -> Any:
         if inside() or outside is None:
-            return ours(*args, **kwargs)
+            try:
+                return ours(*args, **kwargs)
+            except TypeError as error:
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise
+                signature = inspect.signature(ours)
+                plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+                shown, count = signature.replace(parameters=plain, return_annotation=signature.empty), len(args)
+                advice = "see its signature"
+                fail(
+                    WrongParameters, function=name, parameters=shown, count=count + len(kwargs), what="arguments",
+                    problem=error, advice=advice,
+                )  # fmt: skip
         return outside(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = name

@@ -9,16 +9,19 @@ from typing import Any
 import palladium as _lpl
 from loom.experimental.pallas.dispatch import dispatched as _dispatched
 from loom.experimental.pallas.dispatch import inside as _inside
+from palladium import elementwise as _elementwise
 from palladium import operators as _operators
 from palladium import shaping as _shaping
+from palladium.errors import WrongShape as _WrongShape
+from palladium.errors import fail as _fail
 from palladium.reductions import fold as _fold
 from palladium.values import to_array as _to_array
 
 _SAME = (
     "abs", "add", "bitcast_convert_type", "broadcast_in_dim", "broadcasted_iota", "cbrt", "ceil", "clamp",
-    "concatenate", "cos", "cosh", "cumprod", "cumsum", "digamma", "dot_general", "erf", "erf_inv", "erfc", "exp",
+    "cos", "cosh", "digamma", "dot_general", "erf", "erf_inv", "erfc", "exp",
     "exp2", "expand_dims", "expm1", "floor", "full", "full_like", "iota", "lgamma", "log", "log1p", "reciprocal",
-    "reshape", "rsqrt", "sign", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "tan", "tanh", "transpose",
+    "reshape", "rsqrt", "sign", "sin", "sinh", "sqrt", "square", "squeeze", "tan", "tanh", "transpose",
 )  # fmt: skip
 _OTHER_NAMES: dict[str, Callable[..., Any]] = {
     "acos": _lpl.arccos, "asin": _lpl.arcsin, "atan": _lpl.arctan, "atan2": _lpl.arctan2, "acosh": _lpl.arccosh,
@@ -26,8 +29,9 @@ _OTHER_NAMES: dict[str, Callable[..., Any]] = {
     "bitwise_xor": _operators.xor, "bitwise_not": _lpl.invert, "div": _operators.truncated_divide,
     "rem": _operators.truncated_remainder, "integer_pow": _lpl.integer_power, "is_finite": _lpl.isfinite,
     "logistic": _lpl.sigmoid, "max": _lpl.maximum, "min": _lpl.minimum, "mul": _lpl.multiply, "neg": _lpl.negative,
-    "pow": _lpl.power, "round": _lpl.round_even, "select": _lpl.where, "shift_left": _lpl.left_shift,
-    "shift_right_arithmetic": _lpl.right_shift, "sub": _lpl.subtract, "convert_element_type": _lpl.astype,
+    "pow": _lpl.power, "select": _lpl.where, "shift_left": _lpl.left_shift,
+    "shift_right_arithmetic": _operators.right_shift_arithmetic, "sub": _lpl.subtract,
+    "convert_element_type": _lpl.astype,
     "slice_in_dim": _shaping.slice_in_dim, "while_loop": _lpl.while_loop, "cond": _lpl.cond, "switch": _lpl.switch,
     "scan": _lpl.scan,
 }  # fmt: skip
@@ -76,9 +80,53 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """cases[which], element by element, of two cases."""
-    off, on = cases
-    return _lpl.where(which, on, off)
+    """cases[which], element by element; an index outside is the nearest one."""
+    if not cases:
+        _fail(_WrongShape, function="select_n", problem="no cases are given")
+    chosen = cases[0]
+    for number, case in enumerate(cases[1:], 1):
+        chosen = _lpl.where(which if len(cases) == 2 else _operators.compare("ge", which, number), case, chosen)
+    return _to_array(chosen, "select_n")
+
+
+class RoundingMethod(Enum):
+    """Where halves go."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def _round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """The nearest integer, halves away from 0 unless told otherwise."""
+    even = int(getattr(rounding_method, "value", rounding_method)) == RoundingMethod.TO_NEAREST_EVEN.value
+    return _lpl.round_even(x) if even else _elementwise.round_away(x)
+
+
+def _cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The sums of all prefixes along an axis, or with `reverse` of all suffixes."""
+    return _lpl.cumsum(operand, axis, reverse=reverse)
+
+
+def _cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The products of all prefixes along an axis, or with `reverse` of all suffixes."""
+    return _lpl.cumprod(operand, axis, reverse=reverse)
+
+
+def _sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """The elements of one tile along a dimension in order."""
+    return _lpl.sort(operand, dimension)
+
+
+def _concatenate(operands: Sequence[Any], dimension: int) -> Any:
+    """Tiles behind each other along a dimension."""
+    return _lpl.concatenate(operands, dimension)
+
+
+_OWN: dict[str, Callable[..., Any]] = {
+    "round": _round, "cumsum": _cumsum, "cumprod": _cumprod, "sort": _sort, "concatenate": _concatenate,
+}  # fmt: skip
+for _name, _function in _OWN.items():
+    globals()[_name] = _dispatched(_name, _function)
 
 
 def dot(a: Any, b: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:

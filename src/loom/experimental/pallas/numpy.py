@@ -46,12 +46,24 @@ _SAME = (
 _COMPARISONS = {
     "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
 }  # fmt: skip
+
+
+def _rint(x: Any) -> Any:
+    """The nearest integer as a float, halves to even."""
+    return _lpl.round_even(_elementwise.floating(x, "rint"))
+
+
+def _float_power(x: Any, y: Any) -> Any:
+    """x to the power y, of floats: integers become float32."""
+    return _lpl.power(_elementwise.floating(x, "float_power"), _elementwise.floating(y, "float_power"))
+
+
 _OTHER_NAMES: dict[str, Callable[..., Any]] = {
     "absolute": _lpl.abs, "amax": _lpl.max, "amin": _lpl.min, "acos": _lpl.arccos, "asin": _lpl.arcsin,
     "atan": _lpl.arctan, "atan2": _lpl.arctan2, "bitwise_and": _operators.and_, "bitwise_or": _operators.or_,
     "bitwise_xor": _operators.xor, "bitwise_not": _lpl.invert, "bitwise_invert": _lpl.invert,
-    "divide": _lpl.true_divide, "mod": _lpl.remainder, "pow": _lpl.power, "rint": _lpl.round_even,
-    "round": _lpl.round_even, "float_power": _lpl.power, "concat": _lpl.concatenate, "permute_dims": _lpl.transpose,
+    "divide": _lpl.true_divide, "mod": _lpl.remainder, "pow": _lpl.power, "rint": _rint,
+    "round": _lpl.round_even, "float_power": _float_power, "concat": _lpl.concatenate, "permute_dims": _lpl.transpose,
 }  # fmt: skip
 
 for _name in _SAME:

@@ -13,7 +13,7 @@ from loom_core.base import dtype as core
 from loom_core.base.location import Location
 from loom_core.ops import memory
 from palladium import operators, refs, scalars
-from palladium.errors import NotWaitedFor, ShapesDiffer, WrongDtype, fail
+from palladium.errors import NeverStarted, NotWaitedFor, ShapesDiffer, WrongDtype, fail
 from palladium.hints import refuse_option
 from palladium.specs import Scratch, Semaphore
 from palladium.trace import KernelTrace, kernel_trace
@@ -85,35 +85,65 @@ def _emit(src: Ref, dst: Ref) -> None:
 
 
 def check_waits(trace: KernelTrace) -> None:
-    """NotWaitedFor for the first copy whose token nobody waited for."""
+    """NotWaitedFor for the first copy whose token, or semaphore, nobody waited for; NeverStarted for the reverse."""
     for token in trace.unwaited:
         raise NotWaitedFor(token.location, name=token.name)
+    for events in trace.copies.values():
+        names = {event.name for event in events}
+        if "start" in names and "wait" not in names:
+            raise NotWaitedFor(events[0].location, name=events[0].target)
+        if "wait" in names and "start" not in names:
+            raise NeverStarted(events[0].location, name=events[0].semaphore)
+
+
+@dataclass(frozen=True)
+class CopyEvent:
+    """A "start" or "wait" of copies into `target` of which `semaphore` tells."""
+
+    name: str
+    target: str
+    semaphore: str
+    location: Location
 
 
 class AsyncCopy:
-    """A copy in upstream's form: `start` begins it, `wait` waits; both may be called on descriptors of their own."""
+    """A copy in upstream's form: `start` begins it, `wait` waits; both may be called on descriptors of their own.
 
-    def __init__(self, src: Ref, dst: Ref) -> None:
+    A kernel that does one of both for a semaphore does the other, too.
+    """
+
+    def __init__(self, src: Ref, dst: Ref, semaphore: Ref) -> None:
+        if not isinstance(semaphore, Ref):
+            fail(WrongDtype, function="make_async_copy", given=repr(semaphore), takes="the third is a semaphore's ref")
         self.src = src
         self.dst = dst
+        self.semaphore = semaphore
 
     def start(self, priority: int = 0) -> None:
         """Begin the copy."""
         _emit(self.src, self.dst)
+        self._note("start")
 
     def wait(self) -> None:
         """Wait until it is complete."""
-        kernel_trace("wait")
+        self._note("wait")
+
+    def _note(self, name: str) -> None:
+        trace = kernel_trace(name)
+        buffer = self.semaphore.buffer
+        events = trace.copies.setdefault(buffer, [])
+        events.append(CopyEvent(name, self.dst.buffer.name, buffer.name, trace.location()))
+        trace.undo.append(events.pop)
 
 
 def make_async_copy(src_ref: Ref, dst_ref: Ref, sem: Any) -> AsyncCopy:
     """A descriptor of a copy, which has not begun."""
-    return AsyncCopy(src_ref, dst_ref)
+    return AsyncCopy(src_ref, dst_ref, sem)
 
 
 def async_copy(src_ref: Ref, dst_ref: Ref, sem: Any) -> AsyncCopy:
     """A copy that has begun."""
-    made = AsyncCopy(src_ref, dst_ref)
+    made = AsyncCopy(src_ref, dst_ref, sem)
     made.start()
     return made
 

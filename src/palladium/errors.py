@@ -73,6 +73,12 @@ class NotWaitedFor(PalladiumError):
     hint = "call .wait() on what copy() returned before the kernel ends"
 
 
+class NeverStarted(PalladiumError):
+    code = "LOOM-F219"
+    template = "a copy that {name} tells of is waited for and never started"
+    hint = "call .start() on what make_async_copy() returned"
+
+
 class Refused(PalladiumError):
     code = "LOOM-F211"
     template = "{what} is not part of Palladium: {reason}"

@@ -7,7 +7,6 @@ from math import prod
 from typing import Any
 
 from loom_core.base import dtype as core
-from loom_core.ir.types import TileType
 from loom_core.ops.rearrange import Concat, Slice
 from loom_core.ops.shape import ExpandDims, Iota, Reshape, Transpose
 from loom_core.trace.context import current
@@ -335,8 +334,3 @@ def slice_in_dim(x: Any, start: int, limit: int, stride: int = 1, axis: int = 0)
     """Elements start, start + stride, ... below limit of one dimension (lax.slice_in_dim)."""
     value = to_array(x, "slice_in_dim")
     return item(value, (*((slice(None),) * axis_of(axis, value.ndim, "slice_in_dim")), slice(start, limit, stride)))
-
-
-def tile_type(shape: tuple[int, ...], dtype: Any) -> TileType:
-    """The IR type of a shape and dtype."""
-    return TileType(promotion.as_dtype(dtype), shape)

@@ -610,3 +610,22 @@ def test_plain_mistakes_are_named(what: str) -> None:
     make, message = MISTAKES[what]
     with pytest.raises(LoomError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda copy: copy.start(), "LOOM-F210.*the copy into scratch0 is started and never waited for"),
+        (lambda copy: copy.wait(), "LOOM-F219.*semaphore1 tells of is waited for and never started"),
+    ],
+    ids=["start", "wait"],
+)
+def test_half_of_an_asynchronous_copy_is_named(use: Any, message: str) -> None:
+    def body(x, o, buffer, semaphore):  # type: ignore[no-untyped-def]
+        use(pltpu.make_async_copy(x, buffer, semaphore))
+        o[...] = x[...]
+
+    scratch = [pltpu.VMEM((4,), np.float32), pltpu.SemaphoreType.DMA]
+    with pytest.raises(LoomError, match=message) as caught:
+        lpl.kernel(body, out_shape=shape(4), scratch=scratch).lower(np.zeros(4, np.float32))
+    assert caught.value.diagnostics[0].location.file == __file__

@@ -58,6 +58,7 @@ def kind_of(function: Callable[..., Any], operands: list[Any]) -> Any:
     return (tuple(found.shape), np.dtype(found.dtype)) if hasattr(found, "dtype") else None
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("module", MODULES)
 def test_shapes_and_dtypes_of_results(module: str, dtype: str) -> None:

@@ -79,6 +79,12 @@ class NeverStarted(PalladiumError):
     hint = "call .start() on what make_async_copy() returned"
 
 
+class LeftItsBlock(PalladiumError):
+    code = "LOOM-F220"
+    template = "{value} was made in a branch, loop or kernel that is over"
+    hint = "return it from cond(), fori() or while_loop(), or store it in scratch"
+
+
 class Refused(PalladiumError):
     code = "LOOM-F211"
     template = "{what} is not part of Palladium: {reason}"

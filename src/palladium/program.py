@@ -271,7 +271,7 @@ class _Building:
         return block is placed.block and one.mask is None and one.ref.is_whole
 
     def _grid_blocks(self) -> list[Block]:
-        found = [one.value.parent_block for one in self.trace.program_ids if one.known is None]
+        found = [one.home for one in self.trace.program_ids if one.known is None]
         return [block for block in found if block is not None]
 
 

@@ -38,6 +38,7 @@ class KernelTrace(Trace):
         self.undo: list[Callable[[], None]] = []
         self._position: list[Location] = []
         self._marks: list[int] = []
+        self._away = 0
 
     def location(self) -> Location:
         return self._position[-1] if self._position else caller()
@@ -50,6 +51,10 @@ class KernelTrace(Trace):
             yield
         finally:
             self._position.pop()
+
+    def is_open(self, block: Block | None) -> bool:
+        """Whether values of `block` can be used at the user's present position."""
+        return self._away > 0 or block is self.builder.block or any(block is one for one in self._blocks)
 
     def forget(self) -> None:
         """End a trial: nothing of it stays."""
@@ -67,11 +72,13 @@ class KernelTrace(Trace):
     def elsewhere(self, block: Block, anchor: Op | None = None) -> Iterator[None]:
         """Build at the end of another block that is open, or before one of its operations."""
         saved, self._constants = self._constants, [{}]
+        self._away += 1
         with self.builder.at(block, anchor):
             try:
                 yield
             finally:
                 self._constants = saved
+                self._away -= 1
 
 
 @contextmanager

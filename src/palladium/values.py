@@ -10,15 +10,17 @@ import numpy as np
 from loom_core.base import dtype as core
 from loom_core.base.dtype import DType
 from loom_core.base.location import Location
+from loom_core.ir.block import Block
 from loom_core.ir.op import Op
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops import elementwise as ops
 from loom_core.ops.shape import Broadcast, ExpandDims, Splat
-from loom_core.trace.context import current, round_constant
+from loom_core.trace.context import active, current, round_constant
 from loom_core.trace.values import Traced
 from palladium import promotion
-from palladium.errors import NotAValue, NotRead, NotStatic, ShapesDiffer, WrongShape, fail
+from palladium.errors import LeftItsBlock, NotAValue, NotRead, NotStatic, ShapesDiffer, WrongShape, fail
+from palladium.trace import KernelTrace
 
 Interval = tuple[int, int]
 
@@ -89,11 +91,19 @@ class array(Traced):
 
     @property
     def value(self) -> Value:
-        """The IR value, made in the present block if this is a known scalar."""
+        """The IR value, made in the present block if this is a known scalar. LeftItsBlock where it does not exist."""
         if self._value is not None:
+            trace = active()
+            if isinstance(trace, KernelTrace) and not trace.is_open(self.home):
+                fail(LeftItsBlock, value=self)
             return self._value
         assert self.known is not None
         return current().constant(self._type, self.known)
+
+    @property
+    def home(self) -> Block | None:
+        """The block in which it is made; None for a known scalar."""
+        return None if self._value is None else self._value.parent_block
 
     # -- Traced --------------------------------------------------------------------------------------------------------
 

@@ -629,3 +629,32 @@ def test_half_of_an_asynchronous_copy_is_named(use: Any, message: str) -> None:
     with pytest.raises(LoomError, match=message) as caught:
         lpl.kernel(body, out_shape=shape(4), scratch=scratch).lower(np.zeros(4, np.float32))
     assert caught.value.diagnostics[0].location.file == __file__
+
+
+def _from_a_branch(x: Any, o: Any) -> None:
+    kept: list[Any] = []
+    pl.when(jnp.sum(x[...]) > 0)(lambda: kept.append(x[...] * 2))
+    o[...] = kept[0]
+
+
+def _from_a_loop(x: Any, o: Any) -> None:
+    kept: list[Any] = []
+    pl.loop(0, 8)(kept.append)
+    o[...] = x[...] + kept[0]
+
+
+KEPT: list[Any] = []
+
+
+def _from_another_kernel(x: Any, o: Any) -> None:
+    KEPT.append(x[...] + 1)
+    o[...] = KEPT[0]
+
+
+@pytest.mark.parametrize("body", [_from_a_branch, _from_a_loop, _from_another_kernel])
+def test_a_tile_that_left_its_block_is_named(body: Any) -> None:
+    KEPT.clear()
+    with pytest.raises(LoomError, match=r"LOOM-F220.*was made in a branch, loop or kernel that is over") as caught:
+        for _ in range(2):
+            lpl.kernel(body, out_shape=shape(4)).lower(np.zeros(4, np.float32))
+    assert caught.value.diagnostics[0].location.file == __file__

@@ -62,8 +62,9 @@ and `.numpy`, `.lax`, `.nn`, `.tpu`, `.triton` stand in for the modules that ker
 ## What becomes of it
 
 The function runs once for each set of shapes, dtypes and strides, on values that stand for tiles; Python's control flow
-is thus unrolled, and `when`, `cond`, `fori`, `loop`, `while_loop` decide at run time. What the function names outside
-(globals, closures, defaults) is compared at each call; equal functions share what was compiled.
+is thus unrolled, and `when`, `cond`, `fori`, `loop`, `while_loop` decide at run time. What the function and
+the index maps read outside (globals, closures, defaults, attributes of classes, objects and modules, elements of
+arrays) is compared at each call; equal functions share what was compiled.
 
 * The grid is loops of the command processor, its last axis innermost.
 * A read of a whole input block is placed in the loop of the last grid axis on which the block depends, and loaded one

@@ -13,6 +13,7 @@ import dis
 import functools
 import itertools
 import sys
+import sysconfig
 from argparse import Namespace
 from collections.abc import Hashable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
@@ -27,6 +28,7 @@ _PLAIN: Final = (bool, int, str, bytes, type(None), type(Ellipsis))
 _LIBRARIES: Final = frozenset(
     {*INTERNAL_PACKAGES, *sys.stdlib_module_names, "numpy", "jax", "jaxlib", "torch", "ml_dtypes"} - {"__main__"}
 )
+_INSTALLED: Final = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _MISSING: Final = object()
 
 
@@ -185,7 +187,9 @@ def _is_tensor(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_library(module: str) -> bool:
-    return module.split(".", 1)[0] in _LIBRARIES
+    package = module.split(".", 1)[0]
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return package in _LIBRARIES or file.startswith(_INSTALLED)
 
 
 class _Code:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import os
 import re
 import textwrap
@@ -60,6 +61,16 @@ def evaluated(text: str) -> Any:
     """Run the Python of a program; its variables."""
     namespace: dict[str, Any] = {}
     exec(python(text), namespace)
+    return namespace
+
+
+def launched(text: str) -> dict[str, Any]:
+    """The names of a program with kernels, which need to be read from a source."""
+    source = python(text)
+    file = f"<compiled {abs(hash(source))}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {"__name__": "compiled"}
+    exec(compile(source, file, "exec"), namespace)
     return namespace
 
 

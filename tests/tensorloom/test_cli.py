@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 
 from tensorloom import cli
 from tests.tensorloom.programs import ENVIRONMENT
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="what is compiled runs on PyTorch")
 
 GOOD = """\
 model Net:
@@ -99,6 +102,7 @@ def test_no_output_of_a_wrong_program(command: str, folder: Path, capsys: pytest
     assert set(folder.iterdir()) == before
 
 
+@needs_torch
 def test_compile(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tlc("compile", "good.tl") == 0
     assert tlc("compile", "arch.nml") == 0
@@ -122,6 +126,7 @@ def test_the_text_is_ascii_but_for_the_users_own_words(folder: Path) -> None:
     assert (folder / "good_compiled.py").read_text().isascii()
 
 
+@needs_torch
 def test_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "here.tl").write_text(GOOD)
@@ -130,6 +135,7 @@ def test_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not list(folder.rglob("*.py"))
 
 
+@needs_torch
 def test_errors_of_a_run_point_at_the_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = 'fn f(n):\n    let xs = [1]\n    return xs[n]\nlet a = int("5")\nprint(f(a))\n'
     (folder / "fails.tl").write_text(text)
@@ -141,6 +147,7 @@ def test_errors_of_a_run_point_at_the_program(folder: Path, capsys: pytest.Captu
     assert "execution.py" not in err
 
 
+@needs_torch
 def test_errors_of_kernels_point_at_the_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = """@kernel def k(x_ptr, n, B: tl.constexpr):
     let i = tl.program_id(0) * B + tl.arange(0, B)
@@ -152,6 +159,7 @@ k_launcher(zeros(4), B=4)
     assert "kernel.tl:3" in capsys.readouterr().err
 
 
+@needs_torch
 def test_a_programs_own_exit_code(folder: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tensorloom", "run", "good.tl"],
@@ -233,6 +241,7 @@ def test_a_check_is_fast_and_imports_no_framework(folder: Path) -> None:
     assert time.perf_counter() - started < 10
 
 
+@needs_torch
 def test_letters_that_the_terminal_lacks(folder: Path) -> None:
     (folder / "letters.tl").write_text('let größe = 1\nprint("größe", größe)\n')
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from tensorloom.driver import check_file
 from tensorloom.emit import emit
 from tensorloom.info import model_infos
 from tests.tensorloom.programs import losses, run_file
+
+torch = pytest.importorskip("torch")
 
 GALLERY = Path(__file__).resolve().parents[2] / "examples" / "tensorloom"
 FILES = sorted(path.name for path in GALLERY.iterdir())

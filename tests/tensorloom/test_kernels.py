@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
-from typing import Any
-
 import pytest
-import torch
 
 from tensorloom.kernels import LaunchPlan, launch_plan
-from tests.tensorloom.programs import checked, problems, python
+from tests.tensorloom.programs import checked, launched, problems, python
+
+torch = pytest.importorskip("torch")
 
 ADD = """
 @kernel def add(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
@@ -68,16 +66,6 @@ SAME_NAMES = """
 
 def plan(text: str, name: str) -> LaunchPlan:
     return launch_plan(checked(text).require().unit.kernels[name])
-
-
-def launched(text: str) -> dict[str, Any]:
-    """The names of a program with kernels, which need to be read from a source."""
-    source = python(text)
-    file = f"<compiled {abs(hash(source))}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    namespace: dict[str, Any] = {"__name__": "compiled"}
-    exec(compile(source, file, "exec"), namespace)
-    return namespace
 
 
 def test_results_are_what_is_only_stored_to() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
 from tensorloom.dims import shape_text
 from tensorloom.info import weights
 from tensorloom.layers import LAYERS
 from tensorloom.values import LayerValue, Tensor
 from tests.tensorloom.programs import checked, evaluated, message, problems
+
+torch = pytest.importorskip("torch")
 
 LAYER_CASES = [
     ("Linear(6, 5)", (3, 6)),

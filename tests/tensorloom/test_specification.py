@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from tensorloom.driver import check_file
-from tests.tensorloom.programs import losses, run_file
-from tests.tensorloom.test_kernels import launched
+from tests.tensorloom.programs import launched, losses, run_file
+
+torch = pytest.importorskip("torch")
 
 PROGRAMS = Path(__file__).with_name("specified")
 

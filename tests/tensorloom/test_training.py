@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tensorloom.driver import check_file
 from tensorloom.emit import emit
 from tensorloom.training import EVENTS, LOSSES, OPTIMIZERS, OPTIONS, PRECISIONS, SCHEDULERS
 from tests.tensorloom.programs import ENVIRONMENT, checked, losses, message, printed, problems, python
+
+torch = pytest.importorskip("torch")
 
 GALLERY = Path(__file__).resolve().parents[2] / "examples" / "tensorloom"
 

@@ -5,6 +5,7 @@ lost waits; and hand-written objects that read what they must not.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,10 +13,12 @@ import pytest
 
 import loom_sim
 from loom_core.base.diagnostics import Diagnostic
+from loom_core.isa.commands import ALL_COMMANDS
 from loom_core.isa.encoding import Command, Wait, command
 from loom_core.isa.machine import L1
 from loom_core.isa.program import S, SceInstr, SceProgram, StreamSpec
 from loom_core.objfile import LoomObject
+from loom_sim import footprint
 from tests.codegen.example_launches import EXAMPLES
 from tests.codegen.execution import Launch, bindings_of, compiled, registers_of
 from tests.codegen.ordering import expand, races, waits_of, without_wait
@@ -156,3 +159,17 @@ def test_what_an_index_says() -> None:
     index[5] = 2
     (found,) = check([load, zeros, scatter(0, 2), scatter(4, 3)], X, index)
     assert found.message == "scatter writes b0[2] while scatter may still be writing it"
+
+
+# The host reads the tile of a report, whose size stands in the manifest.
+NO_FOOTPRINT = {"report"}
+
+
+def test_every_command_that_names_memory_has_a_footprint() -> None:
+    """Found by what the compiled function compares opcodes with."""
+    text = inspect.getsource(footprint)
+    dispatched = {name for name in vars(footprint) if name.startswith("OP_")}
+    assert all(text.count(name) >= 2 for name in dispatched), "imported, and looked at"
+    known = {getattr(footprint, name) for name in dispatched}
+    named = {spec for spec in ALL_COMMANDS if any(slot.role in ("offset", "program") for slot in spec.operands)}
+    assert {spec.mnemonic for spec in named if spec.opcode not in known} == NO_FOOTPRINT

@@ -208,10 +208,9 @@ class BuildPlan:
     def _operands(self, given: Mapping[str, Any], attributes: dict[str, Any]) -> tuple[list[int], tuple[int, ...]]:
         decl = self.decl
         if decl.plain_operands:
-            try:
-                return [given[name].id for name in decl.operand_names], ()
-            except AttributeError:
-                pass
+            values = [given[name] for name in decl.operand_names]
+            if all(isinstance(value, ValueRef) for value in values):
+                return [value.id for value in values], ()
         flat: list[int] = []
         counts = []
         omitted = ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from pathlib import Path
 
+from loom_core.base.atomic import replace_file
 from loom_core.base.diagnostics import UserError, warn
 from loom_core.base.knobs import knobs
 
@@ -55,10 +55,7 @@ class ObjectCache:
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
+            replace_file(path, data)
         except OSError as error:
             self._warn(error)
             return

@@ -63,6 +63,8 @@ def run_passes(function: Function) -> Function:
         verify_function(function)
     follow = knobs.debug >= SHOW_PASSES or knobs.dump_dir is not None
     text = print_function(function) if follow else ""
+    if follow:
+        _after_pass(function.name, "traced", text)
     for number, step in enumerate(PIPELINE):
         function = step(function)
         if knobs.verify == "each":
@@ -78,7 +80,7 @@ def run_passes(function: Function) -> Function:
 
 def _after_pass(kernel: str, step: str, text: str) -> None:
     if knobs.debug >= SHOW_PASSES:
-        _show(f"# {kernel} after {step}\n{text}")
+        _show(f"# {kernel}, {step}\n{text}")
     _dump(f"{kernel}.{step}.ir", text.encode())
 
 

@@ -41,6 +41,7 @@ from numba.core import caching, compiler, config, registry, sigutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 
+from loom_core.base.atomic import replace_file
 from loom_core.base.diagnostics import warn
 from loom_core.base.knobs import knobs
 from loom_sim.errors import EngineCacheDamaged, EngineCacheUnwritable
@@ -345,15 +346,7 @@ class _EngineFile:
         """Store `data`; readers see all of it or nothing."""
         payload = pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL)
         path = self._path(key)
-        handle, temporary = tempfile.mkstemp(prefix=f".{self._name}.", dir=path.parent)
-        try:
-            with open(handle, "wb") as file:
-                file.write(_MAGIC + _checksum(payload) + payload)
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+        replace_file(path, _MAGIC + _checksum(payload) + payload)
         _drop_oldest(path.parent)
 
     def flush(self) -> None:

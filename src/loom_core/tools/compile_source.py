@@ -20,7 +20,8 @@ from loom_core.base.diagnostics import LoomError
 from loom_core.base.location import Location
 from loom_core.objfile import LoomObject, write_object
 from loom_core.tools.arguments import Array, parse_argument
-from loom_core.tools.diagnostics import BadUsage, UnreadableFile, UnwritableFile
+from loom_core.tools.diagnostics import BadUsage, UnreadableFile
+from loom_core.tools.files import write_file
 
 if TYPE_CHECKING:
     from ltl.jit import JitFunction
@@ -153,8 +154,5 @@ def compile_command(
     name = chosen(found, wanted, source)
     data = write_object(compile_source(found[name], typed, parse_constants(constants), grid))
     target = out or Path(f"{name}.loom")
-    try:
-        target.write_bytes(data)
-    except OSError as error:
-        raise UnwritableFile(Location(str(target)), reason=error.strerror or str(error)) from error
+    write_file(target, data)
     click.echo(f"wrote {name} to {target}: {len(data)} bytes")

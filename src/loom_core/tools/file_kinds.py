@@ -22,11 +22,14 @@ MAGICS: Final[tuple[tuple[bytes, str], ...]] = (
 )
 """First bytes and what they tell; the first match holds."""
 
+TILE_IR: Final = "the text of Tile IR"
+
 TEXTS: Final[tuple[tuple[str, str], ...]] = (
     (r"^from [\w.]+ import |^import [\w.]+|^(def|class) \w+.*:$", "Python source"),
     (r"\btt\.func\b|#ttg?\.|\btt\.", "Triton IR text (TTIR or TTGIR)"),
     (r"\bstablehlo\.", "StableHLO text"),
     (r"^\s*module\b.*\{", "MLIR text"),
+    (r"^func @[^\n]*\) \{$", TILE_IR),
     (r"^(target|kernel|func|amdgpu)\.[\w.]+(<\w+>)? [^\n]*@\w", "a Loom module in text"),
 )
 """Patterns searched in the first lines of a text; the first match holds."""

@@ -16,17 +16,20 @@ import click
 
 from loom_core import __version__
 from loom_core.base.diagnostics import Diagnostic, LoomError, render
-from loom_core.base.location import UNKNOWN, Location
 from loom_core.isa.describe import disassemble
-from loom_core.objfile import LoomObject, read_object, sniff, validate
+from loom_core.objfile import LoomObject, validate
 from loom_core.objfile.errors import NotAnObject
 from loom_core.tools.compile_source import compile_command
 from loom_core.tools.console import byte_count, show_table
-from loom_core.tools.diagnostics import BadGrid, BadUsage, UnreadableFile
-from loom_core.tools.file_kinds import identify, is_module
+from loom_core.tools.diagnostics import BadGrid, BadUsage
+from loom_core.tools.diff import diff_command
+from loom_core.tools.doctor import doctor_command
+from loom_core.tools.file_kinds import is_module
+from loom_core.tools.files import checked_object, file_bytes, in_file, load_object, parse_object, read_bytes, shown_name
 from loom_core.tools.import_ttir import import_ttir_command
 from loom_core.tools.migrate import migrate_command
 from loom_core.tools.migrate_pallas import migrate_pallas_command
+from loom_core.tools.opt import opt_command
 from loom_core.tools.replay import replay_command
 
 if TYPE_CHECKING:
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
 
 FINDINGS: Final = 1
 BAD_USAGE: Final = 2
-STANDARD_INPUT: Final = Path("-")
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -64,59 +65,6 @@ def main() -> None:
 
 
 # ---- reading objects ----
-
-
-def shown_name(path: Path) -> str:
-    """How messages call a file; `-` is standard input."""
-    return "<stdin>" if path == STANDARD_INPUT else str(path)
-
-
-def file_bytes(path: Path) -> bytes:
-    """The bytes of a file, or of standard input. UnreadableFile."""
-    try:
-        return sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
-    except OSError as error:
-        raise UnreadableFile(Location(shown_name(path)), reason=error.strerror or str(error)) from error
-
-
-def read_bytes(path: Path) -> bytes:
-    """The bytes of an object file, or of standard input. UnreadableFile; NotAnObject, which says what it is instead."""
-    return checked_object(file_bytes(path), path)
-
-
-def checked_object(data: bytes, path: Path) -> bytes:
-    """The bytes of an object. NotAnObject, which says what they are instead."""
-    if sniff(data) != "object":
-        raise NotAnObject(Location(shown_name(path)), what=identify(data), hint=_advice(data))
-    return data
-
-
-def _advice(data: bytes) -> str:
-    if is_module(data):
-        return "loom-format reads, checks and converts modules; loomc run runs them"
-    return "objects are the .loom files that the compiler writes"
-
-
-def load_object(path: Path) -> LoomObject:
-    """The object in a file; errors name the file."""
-    return parse_object(read_bytes(path), path)
-
-
-def parse_object(data: bytes, path: Path) -> LoomObject:
-    """The object in the bytes of a file; errors name the file."""
-    try:
-        return read_object(data)
-    except LoomError as error:
-        raise type(error).of(in_file(error.diagnostics, path)) from error
-
-
-def in_file(diagnostics: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
-    """The diagnostics, those without a place of their own placed in the file."""
-    where = Location(shown_name(path))
-    return [
-        Diagnostic(d.code, d.message, where if d.location == UNKNOWN else d.location, d.severity, d.notes, d.hint)
-        for d in diagnostics
-    ]
 
 
 def _object_file(command: Command) -> Command:
@@ -387,9 +335,12 @@ def show_profile(result: Profile, shown: int) -> None:
 
 
 main.add_command(compile_command)
+main.add_command(diff_command)
+main.add_command(doctor_command)
 main.add_command(import_ttir_command)
 main.add_command(migrate_command)
 main.add_command(migrate_pallas_command)
+main.add_command(opt_command)
 main.add_command(replay_command)
 
 if __name__ == "__main__":

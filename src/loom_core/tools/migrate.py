@@ -27,7 +27,8 @@ from loom_core.tools.assumed import (
     parse_assumptions,
     variations,
 )
-from loom_core.tools.diagnostics import NeededNameMissing, NotTritonSource, UnreadableFile, UnwritableFile
+from loom_core.tools.diagnostics import NeededNameMissing, NotTritonSource
+from loom_core.tools.files import file_text, write_file
 
 if TYPE_CHECKING:
     from loom_core.launch import Variant
@@ -239,21 +240,14 @@ def migrate_command(
     """
     from ltl.migration import migrate
 
-    where = Location(str(source))
-    try:
-        text = source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(where, reason=getattr(error, "strerror", None) or str(error)) from error
+    text = file_text(source)
     try:
         migration = migrate(text)
     except SyntaxError as error:
         raise NotTritonSource(Location(str(source), error.lineno or 0), reason=str(error.msg)) from None
     found = list(reports(text, str(source), migration.text, parse_assumptions(types, constants)))
     if out is not None:
-        try:
-            out.write_text(migration.text, encoding="utf-8")
-        except OSError as error:
-            raise UnwritableFile(Location(str(out)), reason=error.strerror or str(error)) from error
+        write_file(out, migration.text.encode())
     if as_json:
         left = [{"name": item.name, "line": item.line} for item in migration.left]
         document = {"file": str(source), "kernels": [r.as_dict() for r in found], "not_migrated": left}

@@ -16,7 +16,8 @@ from loom_core.base.diagnostics import LoomError, render
 from loom_core.base.location import Location
 from loom_core.tools.arguments import Array, parse_argument
 from loom_core.tools.compile_source import SourceFails
-from loom_core.tools.diagnostics import BadUsage, UnreadableFile, UnwritableFile
+from loom_core.tools.diagnostics import BadUsage
+from loom_core.tools.files import file_text, write_file
 
 TOLERANCE = 1e-4
 
@@ -49,7 +50,7 @@ def migrate_pallas_command(
     """
     from palladium.migration import migrate
 
-    text = _read(source)
+    text = file_text(source)
     try:
         migration = migrate(text)
     except SyntaxError as error:
@@ -57,7 +58,7 @@ def migrate_pallas_command(
     if not migration.calls:
         raise NotPallasSource(Location(str(source)), reason="there is no pallas_call in it")
     if out is not None:
-        _write(out, migration.text)
+        write_file(out, migration.text.encode())
     problems: list[str] = []
     compared: str | None = None
     if entry is not None:
@@ -80,21 +81,6 @@ def migrate_pallas_command(
             click.echo(migration.text, nl=False)
     if left or problems:
         raise SystemExit(1)
-
-
-def _read(source: Path) -> str:
-    try:
-        return source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UnreadableFile(Location(str(source)), reason=reason) from error
-
-
-def _write(out: Path, text: str) -> None:
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UnwritableFile(Location(str(out)), reason=error.strerror or str(error)) from error
 
 
 def _filled(value: Array) -> Any:

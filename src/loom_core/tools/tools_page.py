@@ -87,8 +87,8 @@ loom: launch add(*f32, *f32, *f32, i32, 1024) over (10, 1, 1)
 {dumped}
 ```
 
-Each `.ir` is the program after a pass that changed it, `.asm` the commands, `.loom` the object. With either of these
-set, kernels are compiled anew even if the disk cache has them.
+`.traced.ir` is the program as it came from Python, each other `.ir` after a pass that changed it, `.asm` the commands,
+`.loom` the object. With either of these set, kernels are compiled anew even if the disk cache has them.
 
 `LOOM_INTERPRET=1 python add.py` runs kernels by the NumPy meaning of each operation: slow, the same bits, and good for
 finding out whether the compiler is at fault.
@@ -146,6 +146,28 @@ A fault names the source line. Objects know files by name only, so run `loomc` w
 
 *busy*: the queue works; *waits for a token*: it has a command whose inputs are not there; *empty*: it has none. A limit
 is what the work would take if nothing else cost anything. [performance.md](performance.md) says what to do about it.
+
+### What the compiler does
+
+`loomc opt` runs passes over the text of Tile IR, the `.ir` files of above, and verifies after each: all of the
+pipeline, `--until` a pass, or each `--pass` that is named. `--changes` shows the IR after every pass that changed it;
+`--emit asm` and `--emit object -o FILE` go on to commands and the object.
+
+```
+{opt}
+```
+
+`loomc diff` compares two objects, or two texts of Tile IR, and leaves with 1 where they differ. Positions and names of
+values do not count. Here with the same kernel at `BLOCK=2048`:
+
+```
+{diff}
+```
+
+### Whether all is well
+
+`loomc doctor` looks at the installation: versions, the processor, the environment, the caches, and a kernel that is run
+and compared with its reference, bit for bit. It says what to do about what is wrong, and leaves with 1.
 """
 
 
@@ -158,6 +180,7 @@ def tools_markdown() -> str:
             compiled = kernel.compile("*fp32", "*fp32", "*fp32", "i32", 1024)
         dumped = sorted(path.name for path in Path("dump").iterdir())
         Path("add.loom").write_bytes(write_object(compiled))
+        Path("add2048.loom").write_bytes(write_object(kernel.compile("*fp32", "*fp32", "*fp32", "i32", 2048)))
         shown = _commands(runner)
         trace = _trace(kernel)
     return _PAGE.format(
@@ -193,6 +216,8 @@ def _commands(runner: CliRunner) -> dict[str, str]:
         "run": f"loomc run add.loom {_ARGUMENTS}",
         "fault": f"loomc run add.loom {_ARGUMENTS.replace('n=10000', 'n=10001')}",
         "profile": f"loomc profile add.loom {_ARGUMENTS}",
+        "opt": "loomc opt dump/add.traced.ir --until lower_addresses",
+        "diff": "loomc diff add.loom add2048.loom --facts",
     }
     shown = {}
     for place, line in commands.items():

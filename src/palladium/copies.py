@@ -48,14 +48,15 @@ class Token:
 def copy(src: Ref, dst: Ref) -> Token:
     """Begin to copy `src` to `dst`, refs of one shape and dtype; gives the token to wait for."""
     trace = kernel_trace("copy")
-    _emit(src, dst)
+    begin(src, dst)
     token = Token(dst.buffer.name, trace.location())
     trace.unwaited.append(token)
     trace.undo.append(token.forget)
     return token
 
 
-def _emit(src: Ref, dst: Ref) -> None:
+def begin(src: Ref, dst: Ref) -> None:
+    """Emit a copy."""
     for given in (src, dst):
         if not isinstance(given, Ref):
             fail(WrongDtype, function="copy", given=repr(given), takes="it takes two refs: x_ref.at[...]")
@@ -121,7 +122,7 @@ class AsyncCopy:
 
     def start(self, priority: int = 0) -> None:
         """Begin the copy."""
-        _emit(self.src, self.dst)
+        begin(self.src, self.dst)
         self._note("start")
 
     def wait(self) -> None:
@@ -150,7 +151,7 @@ def async_copy(src_ref: Ref, dst_ref: Ref, sem: Any) -> AsyncCopy:
 
 def sync_copy(src_ref: Ref, dst_ref: Ref) -> None:
     """A copy that is complete when this returns."""
-    _emit(src_ref, dst_ref)
+    begin(src_ref, dst_ref)
 
 
 # ---- semaphores ------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class _Check:
     index_map: IndexMap
     dimensions: tuple[Dimension, ...]
     shape: tuple[int, ...]
-    is_output: bool
+    visits_once: bool
     location: Location
 
 
@@ -95,7 +95,7 @@ class Plan:
         for check in self.checks:
             found = check.index_map.over_grid(grid, prefetched)
             check_range(check.name, check.dimensions, check.shape, grid, found, check.location)
-            if check.is_output:
+            if check.visits_once:
                 check_revisits(check.name, grid, found, check.location)
 
 
@@ -200,7 +200,8 @@ class _Making:
         location = definition(spec.index_map) if spec.index_map is not None else self.where
         known: Movement | None = None
         if index_map.reads_memory:
-            self.checks.append(_Check(name, index_map, dimensions, shape, is_output, location))
+            once = is_output and not spec.revisits
+            self.checks.append(_Check(name, index_map, dimensions, shape, once, location))
         elif 0 in grid:
             known = Movement(-1, (False,) * len(shape), True, False)
         else:
@@ -208,13 +209,15 @@ class _Making:
             if is_output or self.declaration.out_of_bounds_reads == "raise":
                 check_range(name, dimensions, shape, grid, found, location)
             if is_output:
-                check_revisits(name, grid, found, location)
+                if not spec.revisits:
+                    check_revisits(name, grid, found, location)
                 for axis, meaning in enumerate(self.declaration.dimension_semantics):
-                    if "parallel" in meaning:
+                    if meaning == "parallel":
                         check_parallel(name, axis, grid, found, location)
             known = movement(dimensions, shape, grid, found)
-        ahead = getattr(spec.pipeline_mode, "count", getattr(spec.pipeline_mode, "buffer_count", 2)) > 1
-        return replace(plain, dimensions=dimensions, index_map=spec.index_map, movement=known, ahead=ahead)
+        stays = known is not None and known.level < 0
+        slots = min(spec.slots, 1) if stays else spec.slots
+        return replace(plain, dimensions=dimensions, index_map=spec.index_map, movement=known, slots=slots)
 
 
 Arrange = Callable[[list[Ref]], tuple[Sequence[Any], dict[str, Any]]]

@@ -3,7 +3,7 @@
 The grid becomes nested loops, its last axis innermost. The blocks of operands move as their index maps say:
 
   inputs    are read where they are used; a read of a whole block is placed in the loop of the last grid axis on which
-            the block depends, where it is loaded one step ahead
+            the block depends, where it is loaded ahead
   outputs   that a kernel only writes are written in place; one that it also reads (an accumulator) is a window of SRAM
             in that loop, and is written back at its end
   scratch   is windows of SRAM around all loops
@@ -12,8 +12,8 @@ The grid becomes nested loops, its last axis innermost. The blocks of operands m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from loom_core.base import dtype as core
 from loom_core.base.dtype import DType
@@ -27,7 +27,7 @@ from loom_core.passes.fold_dot import fold_dot_accumulator
 from loom_core.trace.context import tracing
 from palladium import scalars
 from palladium.blocks import Dimension, Movement, padding_of, scale_of, size_of
-from palladium.copies import check_waits, semaphore_buffer
+from palladium.copies import begin, check_waits, semaphore_buffer
 from palladium.errors import PalladiumError
 from palladium.index_maps import Prefetched, check_parameters, indices
 from palladium.refs import read, window, write
@@ -44,13 +44,17 @@ class KernelReturns(PalladiumError):
     hint = "kernels return nothing; write to the ref of an output"
 
 
+PREFETCHED_BYTES: Final = 1 << 16
+"""What a prefetched operand may take of SRAM."""
+
+
 @dataclass(frozen=True)
 class Operand:
     """An array of a kernel: its shape, dtype, strides in elements, and how it comes in blocks.
 
     `dimensions` is None where the ref is of the whole array in place; `movement` what is known of the blocks (None
     where prefetched operands decide it at the launch). `begins` says that an output begins with contents of its own,
-    `ahead` whether the next block may be loaded while one is in use.
+    `slots` how many blocks are in SRAM at once (0: the compiler chooses).
     """
 
     name: str
@@ -61,7 +65,7 @@ class Operand:
     index_map: Callable[..., Any] | None = None
     movement: Movement | None = None
     begins: bool = False
-    ahead: bool = True
+    slots: int = 0
 
     @property
     def pointer_type(self) -> TileType:
@@ -135,14 +139,21 @@ class _Building:
 
     def run(self) -> None:
         program, arguments = self.program, iter(self.function.arguments)
-        self.prefetched = [
-            Prefetched(o.name, o.shape, o.dtype, o.strides).ref(next(arguments)) for o in program.prefetched
-        ]
+        self.prefetched = [self._prefetched(operand, next(arguments)) for operand in program.prefetched]
         self.inputs = [self._placed(operand, next(arguments)) for operand in program.inputs]
         self.outputs = [self._placed(operand, next(arguments)) for operand in program.outputs]
         self.scratch = [self._scratch(i, one) for i, one in enumerate(program.scratch)]
         self._level(-1)
         check_waits(self.trace)
+
+    def _prefetched(self, operand: Operand, pointer: Value) -> Ref:
+        """A prefetched operand in SRAM, where index maps and the kernel find it; a large one stays where it is."""
+        there = Prefetched(operand.name, operand.shape, operand.dtype, operand.strides).ref(pointer)
+        if not 0 < there.size * operand.dtype.itemsize <= PREFETCHED_BYTES:
+            return there
+        near = window(operand.name, operand.shape, operand.dtype)
+        begin(there, whole_ref(near))
+        return whole_ref(replace(near, writable=False))
 
     def _placed(self, operand: Operand, pointer: Value) -> _Placed:
         if operand.in_place:
@@ -209,7 +220,7 @@ class _Building:
         dropped = [axis for axis, dimension in enumerate(operand.dimensions) if isinstance(dimension, Squeezed)]
         if not is_output:
             home = self.trace.builder.block
-            buffer = Buffer(operand.name, shape, operand.dtype, placed.memory, False, home, operand.ahead)
+            buffer = Buffer(operand.name, shape, operand.dtype, placed.memory, False, home, operand.slots)
         elif operand.movement is None or not operand.movement.regular:
             # Several steps of this loop may have one block, so it stays where the next one finds it.
             buffer = Buffer(operand.name, shape, operand.dtype, placed.memory)
@@ -250,14 +261,14 @@ class _Building:
         if buffer.is_read or placed.operand.begins:
             with self.trace.located(self.program.location):
                 whole = whole_ref(buffer)
-                write(whole, read(whole), None, memory)
+                write(whole, read(whole), None, memory, placed.operand.slots)
             placed.always_written = True
             return
         for one in buffer.writes:
             block = one.op.parent
             assert block is not None
             with self.trace.located(one.op.location), self.trace.elsewhere(block, one.op):
-                write(one.ref, one.value, one.mask, memory)
+                write(one.ref, one.value, one.mask, memory, placed.operand.slots)
             placed.always_written |= self._writes_all(one, placed)
             one.op.erase()
 

@@ -114,7 +114,7 @@ def read(view: Ref, storage: Storage | None = None) -> array:
     trace = current()
     offset, numbers = descriptor(at, dtype.itemsize)
     value = trace.builder.create(
-        memory.DmaLoad, at.pointer, offset, fill, numbers, tile_shape=view.shape, ahead=view.buffer.ahead
+        memory.DmaLoad, at.pointer, offset, fill, numbers, tile_shape=view.shape, slots=view.buffer.slots
     )
     value.name = None if storage is not None else f"{view.buffer.name}_block"
     return array(value)
@@ -156,8 +156,8 @@ def require_writable(ref: Ref) -> None:
         fail(ReadOnlyRef, name=ref.buffer.name)
 
 
-def write(view: Ref, data: array, mask: array | None, storage: Storage) -> Op:
-    """The store of a value into a view of a storage; gives the operation."""
+def write(view: Ref, data: array, mask: array | None, storage: Storage, slots: int = 0) -> Op:
+    """The store of a value into a view of a storage, its tiles in so many slots; gives the operation."""
     builder = current().builder
     if view.gathers or mask is not None:
         pointers, valid, shape = pointer_tile(view, storage)
@@ -169,7 +169,7 @@ def write(view: Ref, data: array, mask: array | None, storage: Storage) -> Op:
     spread = to_shape(data, view.shape, "store")
     at = address(view, storage)
     offset, numbers = descriptor(at, view.core.itemsize)
-    return builder.create_op(memory.DmaStore, at.pointer, offset, spread.value, numbers)
+    return builder.create_op(memory.DmaStore, at.pointer, offset, spread.value, numbers, slots=slots)
 
 
 def pointer_tile(view: Ref, storage: Storage) -> tuple[Value, array | None, tuple[int, ...]]:

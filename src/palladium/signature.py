@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from loom_core.base.diagnostics import UserError
 from loom_core.base.dtype import DType
@@ -15,13 +15,12 @@ from loom_core.trace.context import caller
 from palladium import promotion
 from palladium.specs import (
     BlockSpec,
-    MemorySpace,
+    GridSpec,
     Scratch,
     Semaphore,
     dimension,
     known_size,
     leaves,
-    memory_space,
     rebuild,
     wrong_spec,
 )
@@ -37,6 +36,9 @@ class WrongAlias(UserError):
     code = "LOOM-R125"
     template = "input_output_aliases of {name}: {problem}"
     hint = "an alias takes the number of an operand (prefetched ones count) and of an output of its shape and dtype"
+
+
+DIMENSION_SEMANTICS: Final = ("arbitrary", "parallel")
 
 
 @dataclass(frozen=True)
@@ -147,11 +149,10 @@ def declare(
 ) -> Declaration:  # fmt: skip
     """The declaration of a kernel. WrongDeclaration, WrongAlias for what cannot be one."""
     if grid_spec is not None:
-        if not hasattr(grid_spec, "grid"):
+        if not isinstance(grid_spec, GridSpec):
             wrong_spec("grid_spec", f"{grid_spec!r} is no GridSpec", "give GridSpec(grid, in_specs, out_specs)")
         grid, in_specs, out_specs = grid_spec.grid, grid_spec.in_specs, grid_spec.out_specs
-        scratch = getattr(grid_spec, "scratch_shapes", ()) or ()
-        num_scalar_prefetch = getattr(grid_spec, "num_scalar_prefetch", 0)
+        scratch, num_scalar_prefetch = grid_spec.scratch_shapes or (), grid_spec.num_scalar_prefetch
     shown = str(name or getattr(innermost(function), "__name__", "kernel"))
     if shown == "<lambda>":
         shown = "kernel"
@@ -165,8 +166,8 @@ def declare(
     if not outputs:
         raise wrong("there is no output", "give out_shape the shape and dtype of what the kernel writes")
     sizes = _grid(grid, wrong)
-    ins = None if _absent(in_specs) else in_specs
-    outs = [BlockSpec()] * len(outputs) if _absent(out_specs) else [block_spec(one) for one in _spec_leaves(out_specs)]
+    ins = in_specs
+    outs = [BlockSpec()] * len(outputs) if out_specs is None else [block_spec(one) for one in _spec_leaves(out_specs)]
     if len(outs) != len(outputs):
         raise wrong(f"{len(outs)} out_specs for {len(outputs)} outputs", "give one spec for each output")
     buffers = tuple(scratch_of(one) for one in leaves(scratch, is_buffer))
@@ -178,7 +179,12 @@ def declare(
     if out_of_bounds_reads not in ("raise", "uninitialized"):
         problem = f"out_of_bounds_reads is {out_of_bounds_reads!r}"
         raise wrong(problem, 'say "raise", or "uninitialized" for poison')
-    semantics = tuple(str(one).rsplit(".", 1)[-1].lower() for one in dimension_semantics or ())
+    semantics = tuple(dimension_semantics or ())
+    for one in semantics:
+        if one not in DIMENSION_SEMANTICS:
+            raise wrong(
+                f"dimension_semantics holds {one!r}", "an axis is " + " or ".join(map(repr, DIMENSION_SEMANTICS))
+            )
     if semantics and len(semantics) != len(sizes):
         problem = f"{len(semantics)} dimension_semantics for {len(sizes)} grid axes"
         raise wrong(problem, "say of each axis whether it is parallel or arbitrary")
@@ -186,7 +192,7 @@ def declare(
     key = (
         sizes,
         None if ins is None else len(specs),
-        tuple((one.block_shape, one.memory_space, str(one.pipeline_mode)) for one in specs),
+        tuple((one.block_shape, one.memory_space, one.pipeline_mode) for one in specs),
         tuple(outputs),
         str(out_shape),
         buffers,
@@ -212,16 +218,12 @@ def _output(given: Any, wrong: Callable[[str, str], WrongDeclaration]) -> Output
     return Output(sizes, promotion.as_dtype(given.dtype))
 
 
-def _absent(specs: Any) -> bool:
-    return specs is None or type(specs).__name__ == "NoBlockSpec"
-
-
 def _grid(grid: Any, wrong: Callable[[str, str], WrongDeclaration]) -> tuple[int, ...]:
     given = () if grid is None else grid if isinstance(grid, (tuple, list)) else (grid,)
     sizes = []
     for size in given:
         try:
-            number = int((size[1] if isinstance(size, tuple) else size).__index__())
+            number = int(size.__index__())
         except (AttributeError, TypeError):
             raise wrong(f"grid size {size!r} is no int", "grids are known before a kernel is compiled") from None
         if number < 0:
@@ -238,14 +240,12 @@ def _spec_leaves(specs: Any) -> list[Any]:
 
 
 def block_spec(given: Any) -> BlockSpec:
-    """A spec of ours for one of ours, of upstream's, or none."""
-    if isinstance(given, BlockSpec):
-        return given
-    if _absent(given):
+    """A spec, or for None that of the whole array. WrongSpec for anything else."""
+    if given is None:
         return BlockSpec()
-    if not hasattr(given, "block_shape"):
+    if not isinstance(given, BlockSpec):
         wrong_spec("a spec", f"{given!r} is no BlockSpec", "write BlockSpec(block_shape, index_map), or None")
-    return BlockSpec(given.block_shape, given.index_map, given.memory_space, getattr(given, "pipeline_mode", None))
+    return given
 
 
 def block_dimensions(spec: BlockSpec, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
@@ -263,14 +263,7 @@ def is_buffer(value: Any) -> bool:
 
 
 def scratch_of(given: Any) -> Scratch | Semaphore:
-    if isinstance(given, (Scratch, Semaphore)):
-        return given
-    if not hasattr(given, "shape"):
+    """A buffer of a tree of scratch. WrongSpec for anything else."""
+    if not isinstance(given, (Scratch, Semaphore)):
         wrong_spec("scratch", f"{given!r} is no buffer", "write SRAM(shape, dtype) or Semaphore()")
-    name = type(given).__name__
-    if "emaphore" in name or "emaphore" in str(getattr(given, "dtype", "")):
-        return Semaphore(
-            "copy" if "DMA" in str(given) or "dma" in str(given) else "regular", tuple(getattr(given, "shape", ()))
-        )
-    space = memory_space(getattr(given, "memory_space", None)) or MemorySpace.SRAM
-    return Scratch(tuple(given.shape), promotion.as_dtype(given.dtype), space)
+    return given

@@ -79,6 +79,9 @@ class Blocked:
 
     size: int
 
+    def __post_init__(self) -> None:
+        known_size(self.size, "a block size")
+
 
 @dataclass(frozen=True)
 class Element:
@@ -89,6 +92,9 @@ class Element:
 
     size: int
     padding: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        known_size(self.size, "a block size")
 
 
 @dataclass(frozen=True)
@@ -101,10 +107,17 @@ squeezed: Final = Squeezed()
 
 @dataclass(frozen=True)
 class Buffered:
-    """How many blocks of an operand are in SRAM at once: 1 loads when needed, 2 and more load one block ahead."""
+    """How many blocks of an operand are in SRAM at once: 1 loads when needed, n load n - 1 blocks ahead.
+
+    Of an output it is how many blocks may be on their way out. `revisits` lets an output come back to blocks that it
+    has left: it then goes on with what it wrote there.
+    """
 
     count: int = 2
-    lookahead: bool = False
+    revisits: bool = False
+
+    def __post_init__(self) -> None:
+        known_size(self.count, "the count of Buffered")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +129,7 @@ class BlockSpec:
     index_map: a function of the grid indices, and of the refs of scalar prefetch operands, to one index a dimension;
         None is 0 everywhere.
     memory_space: ANY or HBM leave the operand where it is: the ref is of the whole array.
+    pipeline_mode: `Buffered(n)` says how many blocks are in SRAM at once; None leaves it to the compiler.
     """
 
     block_shape: Any = None
@@ -140,6 +154,18 @@ class BlockSpec:
             advice = "it is a function of the grid's indices"
             wrong_spec("BlockSpec", f"index_map is {self.index_map!r}", advice)
         memory_space(self.memory_space)
+        if not (self.pipeline_mode is None or isinstance(self.pipeline_mode, Buffered)):
+            wrong_spec("BlockSpec", f"pipeline_mode is {self.pipeline_mode!r}", "write Buffered(n), or leave it out")
+
+    @property
+    def slots(self) -> int:
+        """How many blocks are in SRAM at once, 0 where that is left open."""
+        return 0 if self.pipeline_mode is None else self.pipeline_mode.count
+
+    @property
+    def revisits(self) -> bool:
+        """Whether an output may come back to blocks that it has left."""
+        return self.pipeline_mode is not None and self.pipeline_mode.revisits
 
     @property
     def whole(self) -> bool:
@@ -149,31 +175,21 @@ class BlockSpec:
 
 
 def memory_space(given: Any) -> MemorySpace | None:
-    """A memory space of ours for one of ours or of upstream's, by name. WrongSpec for another name."""
+    """A memory space for itself, or for its name. WrongSpec for anything else."""
     if given is None or isinstance(given, MemorySpace):
         return given
-    name = str(getattr(given, "name", given)).lower()
-    if name not in _UPSTREAM_SPACES:
-        wrong_spec("memory_space", f"there is no memory space {name!r}", "it is ANY, HBM, SRAM or SCALAR")
-    return _UPSTREAM_SPACES[name]
-
-
-_UPSTREAM_SPACES: Final = {
-    "any": ANY, "hbm": HBM, "sram": SRAM, "scalar": SCALAR,
-    "gmem": HBM, "host": HBM, "vmem": SRAM, "smem": SRAM, "cmem": SRAM, "default": SRAM,
-    "semaphore_mem": MemorySpace.SEMAPHORE, "semaphore": MemorySpace.SEMAPHORE,
-}  # fmt: skip
+    if given not in MemorySpace._value2member_map_:
+        wrong_spec("memory_space", f"there is no memory space {given!r}", "it is ANY, HBM, SRAM or SCALAR")
+    return MemorySpace(given)
 
 
 def dimension(given: Any) -> Blocked | Element | Squeezed:
     """A dimension of a block shape as one of our three kinds. WrongSpec where it is none."""
-    kind = type(given).__name__
-    if given is None or kind == "Squeezed":
+    if given is None:
         return squeezed
-    size = known_size(getattr(given, "block_size", getattr(given, "size", given)), "a block size")
-    if kind == "Element":
-        return Element(size, tuple(getattr(given, "padding", (0, 0))))
-    return Blocked(size)
+    if isinstance(given, (Blocked, Element, Squeezed)):
+        return given
+    return Blocked(known_size(given, "a block size"))
 
 
 def known_size(given: Any, what: str, least: int = 1) -> int:

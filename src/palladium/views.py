@@ -55,7 +55,7 @@ class Buffer:
     """Memory of `shape` behind refs.
 
     `home` is the block in which reads of the whole buffer are made, once; None where every read is made in its place.
-    `ahead`: whether a loop may read it in earlier iterations.
+    `slots`: how many blocks of it are in SRAM at once; 0 leaves it to the compiler.
     `writes` and `is_read` tell what the kernel did with it.
     """
 
@@ -65,7 +65,7 @@ class Buffer:
     storage: Storage
     writable: bool = True
     home: Block | None = None
-    ahead: bool = True
+    slots: int = 0
     whole: array | None = None
     is_read: bool = False
     writes: list[Write] = field(default_factory=list)

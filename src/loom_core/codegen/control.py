@@ -8,7 +8,7 @@ from loom_core.codegen.carry import assign, assign_all, place
 from loom_core.codegen.context import Context
 from loom_core.codegen.emitter import Register
 from loom_core.codegen.errors import TooManyLoops
-from loom_core.codegen.memory import pack_from_sram
+from loom_core.codegen.memory import is_scalar_load, load_to_register, pack_from_sram
 from loom_core.codegen.prefetch import Counter, Prefetch
 from loom_core.codegen.registry import LOWERINGS, lowers
 from loom_core.codegen.rings import advance_rings, start_rings
@@ -48,7 +48,11 @@ def lower_op(context: Context, op: Op) -> None:
             return
         operands = [context.scalar(value) for value in op.operands]
         context.scalars[op.results[0]] = emit_scalar(context.emitter, op, operands)
-    elif op not in context.prefetched:
+    elif op in context.prefetched:
+        return
+    elif is_scalar_load(op) and op.result.users and all(_reads_register(user, op.result) for user in op.result.users):
+        context.scalars[op.result] = load_to_register(context, op, context.scalar)
+    else:
         LOWERINGS[type(op)](context, op)
 
 
@@ -59,28 +63,33 @@ def _after_definition(context: Context, value: Value) -> None:
     assert value.defining_op is not None
     with context.emitter.located(value.defining_op.location):
         pack_from_sram(context, value)
-        if value.type.is_scalar and is_integral(value.type) and _used_by_command_processor(value):
+        if (
+            value.type.is_scalar
+            and is_integral(value.type)
+            and any(_reads_register(user, value) for user in value.users)
+        ):
             context.scalars[value] = context.load_scalar(value)
 
 
-def _used_by_command_processor(value: Value) -> bool:
-    """Whether an integer scalar is read by something else than the stream engine or a store of it."""
-    takers = (
-        debug.Assert,
-        control.For,
-        control.If,
-        control.While,
-        control.Yield,
-        memory.DmaLoad,
-        memory.DmaCopy,
-        shape.AffineTile,
-    )
-    return any(
+_TAKERS = (
+    debug.Assert,
+    control.For,
+    control.If,
+    control.While,
+    control.Yield,
+    memory.DmaLoad,
+    memory.DmaCopy,
+    shape.AffineTile,
+)
+
+
+def _reads_register(user: Op, value: Value) -> bool:
+    """Whether a user of an integer scalar takes it from a register: what is no stream program and no store of it."""
+    return (
         on_command_processor(user)
-        or isinstance(user, takers)
+        or isinstance(user, _TAKERS)
         or (isinstance(user, memory.DmaStore) and (user.value is not value or user.operands.count(value) > 1))
         or (isinstance(user, memory.IndexedAccess) and value is not getattr(user, "value", None))
-        for user in value.users
     )
 
 

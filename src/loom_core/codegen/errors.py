@@ -45,6 +45,22 @@ class TooManyDimensions(UserError):
     hint = "reshape or split the tile"
 
 
+class CannotRunAhead(UserError):
+    """A load that shall run ahead of its loop, and cannot."""
+
+    code = "LOOM-C106"
+    template = "{name} is to have {slots} slots, and cannot be loaded ahead: {reason}"
+    hint = "leave the number of its slots open, or make it 1"
+
+
+class CannotTakeTurns(UserError):
+    """A stored tile that shall have several slots, and cannot."""
+
+    code = "LOOM-C107"
+    template = "what is stored here is to have {slots} slots, and is no tile that this loop computes and only stores"
+    hint = "leave the number of its slots open; a tile of the stream engine takes turns, an accumulator does not"
+
+
 class CodegenFault(InternalError):
     """A broken invariant of the code generator."""
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from loom_core.base.dtype import DType
 from loom_core.codegen.context import Context, PanelUse, constant_bits
-from loom_core.codegen.emitter import Access, Address, Operand
+from loom_core.codegen.emitter import Access, Address, Operand, Register
 from loom_core.codegen.errors import TooManyDimensions
 from loom_core.codegen.registry import lowers
+from loom_core.codegen.schedule import is_integral
 from loom_core.codegen.storage import Tile, row_major
+from loom_core.ir.op import Op
 from loom_core.ir.value import Value
 from loom_core.isa.commands import SPACE_SRAM, Queue
+from loom_core.isa.encoding import Label
 from loom_core.isa.machine import panel_bytes
 from loom_core.ops import memory
 
@@ -157,6 +161,36 @@ def lower_dma_load(context: Context, op: memory.DmaLoad) -> None:
             context.panels[op.result, use] = panel
         return
     emit_load(context, op, source, context.define(op.result), Route(context.dma_queue()))
+
+
+def is_scalar_load(op: Op) -> TypeGuard[memory.DmaLoad]:
+    """Whether the command processor can load it itself."""
+    return isinstance(op, memory.DmaLoad) and op.result.type.is_scalar and is_integral(op.result.type)
+
+
+def load_to_register(context: Context, op: memory.DmaLoad, evaluate: Evaluate, enabled: Operand = 1) -> Register:
+    """An integer scalar straight into a register, where `enabled`: the command processor waits for it."""
+    emitter, dtype = context.emitter, op.result.type.dtype
+    register, end = Register(op.result.name or "scalar"), Label("loaded")
+    ((_, lo, hi),) = op.dimensions
+    low, high = evaluate(lo), evaluate(hi)
+    inside = enabled
+    if not (isinstance(low, int) and isinstance(high, int) and low <= 0 < high):
+        inside = emitter.scalar("and", emitter.scalar("le", low, 0), emitter.scalar("lt", 0, high))
+        inside = inside if enabled == 1 else emitter.scalar("and", inside, enabled)
+    if inside != 1:
+        emitter.assign(register, evaluate(op.fill) if op.fill is not None else 0)
+        emitter.emit("brz", [inside, end], note="inside")
+    place = context.place(op.base, evaluate(op.offset))
+    emitter.emit(
+        "lds",
+        [register, place.space, place.offset],
+        flags={"log2_bytes": dtype.itemsize.bit_length() - 1, "signed": int(dtype.kind == "int")},
+        accesses=[Access(place.target, write=False)],
+    )
+    if inside != 1:
+        emitter.items.append(end)
+    return register
 
 
 def pack_from_sram(context: Context, value: Value) -> None:

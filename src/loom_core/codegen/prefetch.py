@@ -10,12 +10,22 @@ loop, and where nothing in the loop writes what it reads.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from loom_core.codegen.context import Context, PanelUse
 from loom_core.codegen.emitter import Operand, Register
-from loom_core.codegen.memory import Route, describe, emit_load, emit_pack, panel_window
+from loom_core.codegen.errors import CannotRunAhead
+from loom_core.codegen.memory import (
+    Route,
+    describe,
+    emit_load,
+    emit_pack,
+    is_scalar_load,
+    load_to_register,
+    panel_window,
+)
 from loom_core.codegen.rings import Ring, assign_in_parallel, useful_slots
 from loom_core.codegen.scalar import emit_scalar
 from loom_core.codegen.schedule import effects, on_command_processor
@@ -60,30 +70,55 @@ class _Target:
 
 
 class Prefetch:
-    """The loads of one loop body that run ahead: those in `loads`. `initial` holds what is carried at the start."""
+    """The loads of one loop body that run ahead. `initial` holds what is carried at the start.
+
+    With `enabled`, all that may; else, and with as many slots as they say, those that say how many slots they have.
+    """
 
     def __init__(
         self, context: Context, block: Block, counter: Counter, initial: dict[Value, Value], enabled: bool
     ) -> None:
+        legality = _Legality(context, block)
+        common = useful_slots(context, block) if enabled else 1
+        loads: dict[int, list[memory.DmaLoad]] = defaultdict(list)
+        for op in block.operations:
+            if isinstance(op, memory.DmaLoad):
+                slots = op.slots or common
+                if slots > 1 and legality.allows(op):
+                    loads[slots].append(op)
+        self._runs = [_Ahead(context, block, counter, initial, legality, *one) for one in loads.items()]
+
+    def prologue(self) -> None:
+        """Before the loop: windows, and the loads of the first iterations."""
+        for run in self._runs:
+            run.prologue()
+
+    def next(self) -> None:
+        """At the start of an iteration: load for a later one where the last has read, then take the next slot."""
+        for run in self._runs:
+            run.next()
+
+
+class _Ahead:
+    """Loads that run ahead by as many iterations as there are `slots` but one, with the state that they share."""
+
+    def __init__(
+        self, context: Context, block: Block, counter: Counter, initial: dict[Value, Value], legality: _Legality,
+        slots: int, loads: list[memory.DmaLoad],
+    ) -> None:  # fmt: skip
         self.context = context
         self.block = block
         self.counter = counter
-        self.loads: list[memory.DmaLoad] = []
-        self._slots = useful_slots(context, block)
-        legality = _Legality(context, block)
-        if enabled and self._slots > 1:
-            self.loads = [op for op in block.operations if isinstance(op, memory.DmaLoad) and legality.allows(op)]
+        self.loads = loads
+        self._slots = slots
         self._following = legality.following
-        self._initial = {value: initial[value] for value in legality.needed(self.loads)}
+        self._initial = {value: initial[value] for value in legality.needed(loads)}
         self._ahead = Register("ahead")
         self._carried: dict[Value, Register] = {value: Register(value.name or "ahead") for value in self._initial}
         self._targets: list[_Target] = []
 
     def prologue(self) -> None:
-        """Before the loop: windows, and the loads of the first iterations."""
         context, emitter = self.context, self.context.emitter
-        if not self.loads:
-            return
         self._targets = [self._target(op, use) for op in self.loads for use in self._uses(op)]
         emitter.assign(self._ahead, self.counter.lower)
         starts = [(self._carried[value], context.scalar(start)) for value, start in self._initial.items()]
@@ -99,9 +134,7 @@ class Prefetch:
                 emitter.set(target.ring.current, "add", target.ring.current, target.ring.window.size)
 
     def next(self) -> None:
-        """At the start of an iteration: load for a later one where the last has read, then take the next slot."""
-        if self._targets:
-            self._issue("next")
+        self._issue("next")
         for target in self._targets:
             with self.context.emitter.located(target.op.location):
                 target.ring.advance(self.context.emitter)
@@ -117,8 +150,8 @@ class Prefetch:
         context, emitter = self.context, self.context.emitter
         state: dict[Value, Operand] = dict.fromkeys(self.counter.values, self._ahead)
         state.update(self._carried)
-        evaluate = _Evaluator(context, self.block, state)
         enabled = self.counter.inside(context, self._ahead)
+        evaluate = _Evaluator(context, self.block, state, enabled)
         for target in self._targets:
             with emitter.located(target.op.location):
                 source = describe(context, target.op, evaluate)
@@ -170,11 +203,27 @@ class _Legality:
             self._unknown |= more
 
     def allows(self, op: memory.DmaLoad) -> bool:
-        if not op.ahead or self._reports or any(self._context.may_alias(op.base, base) for base in self._written):
-            return False
-        if op.base.defining_op is not None and op.base.parent_block is self._block:
-            return False  # a window of this iteration alone
-        return all(self.is_ahead(value) for value in _scalars(op))
+        """Whether it may; CannotRunAhead where it must, having slots of its own."""
+        reason = self._reason(op)
+        if reason and op.slots:
+            name = self._context.name_of(op.result)
+            raise CannotRunAhead(op.location, name=name, slots=op.slots, reason=reason)
+        return not reason
+
+    def _reason(self, op: memory.DmaLoad) -> str:
+        """Why a load may not run ahead; empty where it may."""
+        if not self._is_constant(op.base):
+            return "the loop writes to what it reads"
+        if not all(self.is_ahead(value) for value in _scalars(op)):
+            return "its place depends on what the iteration before computes"
+        # Told so, it crosses what the loop reports to the host: nobody can see that.
+        return "the loop prints or checks" if self._reports and not op.slots else ""
+
+    def _is_constant(self, base: Value) -> bool:
+        """Whether memory holds the same in all iterations."""
+        if base.defining_op is not None and base.parent_block is self._block:
+            return False  # a window of one iteration alone
+        return not any(self._context.may_alias(base, other) for other in self._written)
 
     def is_ahead(self, value: Value) -> bool:
         """Whether the scalar can be computed from the counter and what is carried, or does not change."""
@@ -204,9 +253,10 @@ class _Legality:
                 found[value] = True  # from outside, or the loop's counter
             elif isinstance(op, shape.Constant | control.ProgramId | control.NumPrograms):
                 found[value] = True
-            elif on_command_processor(op):
-                pending += [operand for operand in op.operands if operand not in seen]
-                seen.update(op.operands)
+            elif on_command_processor(op) or (is_scalar_load(op) and self._is_constant(op.base)):
+                scalars = _scalars(op) if isinstance(op, memory.DmaLoad) else op.operands
+                pending += [operand for operand in scalars if operand not in seen]
+                seen.update(scalars)
             else:
                 found[value] = False
         return list(found.items())
@@ -217,9 +267,14 @@ def _scalars(op: memory.DmaLoad) -> list[Value]:
 
 
 class _Evaluator:
-    """Scalars of a loop body under another state of its counters, computed anew where they depend on it."""
+    """Scalars of a loop body under another state of its counters, computed anew where they depend on it.
 
-    def __init__(self, context: Context, block: Block, state: dict[Value, Operand]) -> None:
+    Memory is read where `enabled`: the state of an iteration that does not come may lead outside.
+    """
+
+    def __init__(self, context: Context, block: Block, state: dict[Value, Operand], enabled: Operand) -> None:
+        self._block = block
+        self._enabled = enabled
         self._context = context
         self._state = state
         self._dependent = set(state)
@@ -240,13 +295,17 @@ class _Evaluator:
             return self._current(value)
         op = value.defining_op
         assert op is not None
+        if isinstance(op, memory.DmaLoad):
+            return load_to_register(self._context, op, self, self._enabled)
         return emit_scalar(self._context.emitter, op, [self(operand) for operand in op.operands])
 
     def _current(self, value: Value) -> Operand:
         """The value as this iteration has it; computed here where its turn has not come yet."""
         op = value.defining_op
         context = self._context
-        if op is not None and on_command_processor(op) and value not in context.scalars:
+        if op is not None and is_scalar_load(op) and op.parent is self._block and value not in context.scalars:
+            context.scalars[value] = load_to_register(context, op, self._current)
+        elif op is not None and on_command_processor(op) and value not in context.scalars:
             operands = [self._current(operand) for operand in op.operands]
             context.scalars[value] = emit_scalar(context.emitter, op, operands)
         return context.scalar(value)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loom_core.codegen.emitter import Address, Emitter, Operand, Register, Window
+from loom_core.codegen.errors import CannotTakeTurns
 from loom_core.codegen.schedule import on_stream_engine
 from loom_core.ir.block import Block
 from loom_core.ir.value import Value
@@ -79,18 +80,38 @@ def _bytes(value: Value) -> int:
 
 
 def plan_rings(context: Context) -> None:
-    """Give tiles that a loop computes and stores a ring, where nothing else shares their window."""
-    blocks = [op.regions[0] for op in context.function.walk() if isinstance(op, control.For)]
-    if context.options.prefetch == "all":
-        blocks.append(context.function.body)
-    for block in blocks if context.options.prefetch != "none" else ():
-        slots = useful_slots(context, block)
-        if slots < 2:
-            continue
-        stored = dict.fromkeys(op.value for op in block.operations if isinstance(op, memory.DmaStore))
-        rings = [_ring(context, value, slots) for value in stored if _may_take_turns(context, block, value)]
+    """Give tiles that a loop computes and stores a ring, where nothing else shares their window.
+
+    CannotTakeTurns for stores that ask for slots and cannot have them.
+    """
+    loops = [op.regions[0] for op in context.function.walk() if isinstance(op, control.For)]
+    ahead = context.options.prefetch
+    for block in (*loops, context.function.body):
+        enabled = ahead == "all" or (ahead == "loops" and block is not context.function.body)
+        common = useful_slots(context, block) if enabled else 1
+        rings = []
+        for value, asked in _stored(block).items():
+            if not _may_take_turns(context, block, value):
+                _refuse(block, value, asked)
+            elif (asked or common) > 1:
+                rings.append(_ring(context, value, asked or common))
         if rings:
             context.rings[block] = rings
+
+
+def _stored(block: Block) -> dict[Value, int]:
+    """What a block stores, and the slots that its stores ask for (0: none do)."""
+    found: dict[Value, int] = {}
+    for op in block.operations:
+        if isinstance(op, memory.DmaStore):
+            found[op.value] = max(op.slots, found.get(op.value, 0))
+    return found
+
+
+def _refuse(block: Block, value: Value, asked: int) -> None:
+    for op in block.operations if asked > 1 else ():
+        if isinstance(op, memory.DmaStore) and op.value is value:
+            raise CannotTakeTurns(op.location, slots=asked)
 
 
 def _may_take_turns(context: Context, block: Block, value: Value) -> bool:

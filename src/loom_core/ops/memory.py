@@ -109,7 +109,8 @@ class StridedAccess(Op):
 class DmaLoad(StridedAccess):
     """A tile read from device memory; invalid elements are `fill` (0 where absent).
 
-    `ahead`: whether a loop may load it in earlier iterations.
+    `slots`: how many of its tiles are in SRAM at once, those of later iterations of the loop among them; 1: it is
+    loaded where it stands; 0: the compiler chooses.
     """
 
     name = "dma_load"
@@ -118,7 +119,7 @@ class DmaLoad(StridedAccess):
     fill = optional_operand()
     bounds = variadic_operand()
     tile_shape = attribute()
-    ahead = attribute(True)
+    slots = attribute(0)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -129,13 +130,18 @@ class DmaLoad(StridedAccess):
 
 
 class DmaStore(StridedAccess):
-    """A tile written to device memory; invalid elements are skipped."""
+    """A tile written to device memory; invalid elements are skipped.
+
+    `slots`: how many of its tiles are in SRAM at once, those of earlier iterations of the loop among them; 0: the
+    compiler chooses.
+    """
 
     name = "dma_store"
     base = operand()
     offset = operand()
     value = operand()
     bounds = variadic_operand()
+    slots = attribute(0)
 
     @property
     def shape(self) -> tuple[int, ...]:

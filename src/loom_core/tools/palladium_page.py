@@ -67,8 +67,10 @@ the index maps read outside (globals, closures, defaults, attributes of classes,
 arrays) is compared at each call; equal functions share what was compiled.
 
 * The grid is loops of the command processor, its last axis innermost.
-* A read of a whole input block is placed in the loop of the last grid axis on which the block depends, and loaded one
-  step ahead into a second window, unless `pipeline_mode=Buffered(1)`. Reads of parts are made where they stand.
+* A read of a whole input block is placed in the loop of the last grid axis on which the block depends, and loaded as
+  many blocks ahead as keep memory busy. `pipeline_mode=Buffered(n)` says how many are in SRAM at once, whatever the
+  compiler would choose: 1 loads when needed. Blocks that prefetched operands name run ahead too: these operands are in
+  SRAM. Reads of parts are made where they stand. `loomc manifest` shows each window with its slots.
 * An output block that is only written is written in place. One that is also read (an accumulator) is a window of SRAM
   for as long as the grid stays on it. Windows that are only accessed whole become values, which the matrix unit
   accumulates in.
@@ -87,7 +89,7 @@ Pallas's modes disagree on these; here they are fixed.
 | a block begins outside its array | LOOM-R121 names operand, grid point and block (*) |
 | output elements that nothing writes | poison |
 | scratch, and an output block read before it is written | begins as poison |
-| an output block that is left and comes back later | LOOM-R122 names both grid points |
+| an output block that is left and comes back later | LOOM-R122 names both grid points (***) |
 | consecutive grid points with one output block | share it: it accumulates |
 | an axis declared parallel along which an output accumulates | LOOM-R126 |
 | scalar prefetch | index maps read what the call was given; the kernel may not write to it (LOOM-F208) |
@@ -101,7 +103,7 @@ Pallas's modes disagree on these; here they are fixed.
 | dtypes | JAX's lattice; 64-bit results arise only from 64-bit operands |
 
 (*) With `out_of_bounds_reads="uninitialized"` inputs read poison there. (**) Prefetched operands count; other shapes,
-dtypes or numbers are LOOM-R125.
+dtypes or numbers are LOOM-R125. (***) `Buffered(n, revisits=True)` allows it.
 
 ## Names
 

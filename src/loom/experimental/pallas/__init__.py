@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
+from loom.experimental.pallas.upstream import ours
 from palladium import (
     Blocked,
     BlockSpec,
-    Buffered,
     Element,
     GridSpec,
     MemorySpace,
@@ -34,7 +35,6 @@ from palladium import (
     num_programs,
     program_id,
     reciprocal,
-    run_scoped,
     semaphore_read,
     semaphore_signal,
     semaphore_wait,
@@ -44,6 +44,9 @@ from palladium import (
     swap,
     when,
 )
+from palladium import Buffered as _Buffered
+from palladium import run_scoped as _run_scoped
+from palladium.hints import refuse_option
 from palladium.products import kernel_dot as dot
 from palladium.scoped import compare_and_swap, read_modify_write
 from palladium.specs import ANY, HBM
@@ -51,13 +54,75 @@ from palladium.values import array
 from palladium.views import Slice
 
 __all__ = [
-    "ANY", "HBM", "BlockSpec", "Blocked", "Buffered", "Element", "GridSpec", "MemorySpace", "ShapeDtypeStruct", "Slice",
-    "Squeezed", "array", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
-    "atomic_xchg", "atomic_xor", "broadcast_to", "cdiv", "debug_check", "debug_print", "dot", "ds", "dslice",
-    "empty", "empty_like", "load", "loop", "multiple_of", "next_power_of_2", "num_programs", "pallas_call",
-    "program_id", "reciprocal", "run_scoped", "semaphore_read", "semaphore_signal", "semaphore_wait", "softmax",
-    "squeezed", "store", "strides_from_shape", "swap", "when",
+    "ANY",
+    "HBM",
+    "BlockSpec",
+    "Blocked",
+    "Buffered",
+    "Element",
+    "GridSpec",
+    "MemorySpace",
+    "RevisitMode",
+    "ShapeDtypeStruct",
+    "Slice",
+    "Squeezed",
+    "array",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_xchg",
+    "atomic_xor",
+    "broadcast_to",
+    "cdiv",
+    "debug_check",
+    "debug_print",
+    "dot",
+    "ds",
+    "dslice",
+    "empty",
+    "empty_like",
+    "load",
+    "loop",
+    "multiple_of",
+    "next_power_of_2",
+    "num_programs",
+    "pallas_call",
+    "program_id",
+    "reciprocal",
+    "run_scoped",
+    "semaphore_read",
+    "semaphore_signal",
+    "semaphore_wait",
+    "softmax",
+    "squeezed",
+    "store",
+    "strides_from_shape",
+    "swap",
+    "when",
 ]  # fmt: skip
+
+
+class RevisitMode(Enum):
+    """Whether an output may come back to blocks that it has left."""
+
+    IMMEDIATE = "immediate"
+    ANY = "any"
+
+
+def Buffered(buffer_count: int, use_lookahead: bool = False, revisit: Any = None) -> _Buffered:
+    """How many blocks of an operand are in SRAM at once; loads run ahead as far as there is room, with or without
+    `use_lookahead`.
+    """
+    return _Buffered(buffer_count, getattr(revisit, "name", None) == "ANY")
+
+
+def run_scoped(f: Callable[..., Any], *types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
+    """What `f` gives for refs of fresh scratch, one for each of `types`; the scratch is gone after it."""
+    refuse_option("run_scoped", "collective_axes", collective_axes, (), "allocate for each core")
+    return _run_scoped(f, *ours(types), **ours(kw_types))
 
 
 def pallas_call(
@@ -87,16 +152,29 @@ def pallas_call(
     return call(
         kernel,
         out_shape=out_shape,
-        grid_spec=grid_spec,
-        grid=grid,
-        in_specs=in_specs,
-        out_specs=out_specs,
-        scratch_shapes=scratch_shapes,
+        grid_spec=ours(grid_spec),
+        grid=_sizes(grid),
+        in_specs=ours(in_specs),
+        out_specs=ours(out_specs),
+        scratch_shapes=ours(scratch_shapes),
         input_output_aliases=input_output_aliases,
         name=name,
-        dimension_semantics=_parameter(compiler_params, "dimension_semantics"),
+        dimension_semantics=_semantics(_parameter(compiler_params, "dimension_semantics")),
         **options,
     )
+
+
+def _sizes(grid: Any) -> Any:
+    """A grid without the names that upstream lets its axes have."""
+    if not isinstance(grid, (tuple, list)):
+        return grid
+    return tuple(axis[1] if isinstance(axis, tuple) and len(axis) == 2 else axis for axis in grid)
+
+
+def _semantics(given: Any) -> Any:
+    """dimension_semantics with Palladium's two meanings; here several cores share all memory."""
+    names = [getattr(one, "value", one) for one in given or ()]
+    return tuple("parallel" if name in ("core_parallel", "subcore_parallel") else name for name in names)
 
 
 def _parameter(given: Any, name: str) -> Any:

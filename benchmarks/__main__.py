@@ -19,7 +19,9 @@ from pathlib import Path
 
 from benchmarks.result import Result
 
-CLAIMS = ("gemm", "functions", "interpreter", "palladium", "movement", "launch", "compile", "interchange", "minilm")
+CLAIMS = (
+    "gemm", "functions", "interpreter", "palladium", "movement", "launch", "compile", "interchange", "check", "minilm",
+)  # fmt: skip
 SINGLE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 FORCED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 PACKAGES = ("numpy", "numba", "llvmlite", "torch", "triton", "jax")

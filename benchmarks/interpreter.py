@@ -26,7 +26,7 @@ def run() -> list[Result]:
     torch.set_num_threads(1)
     ours, theirs = kernels_in(ltl, ltl.jit), kernels_in(triton.language, triton.jit)
     results = []
-    for claim, bar, name, grid, arrays, scalars, blocks in _cases():
+    for claim, bar, name, grid, arrays, scalars, blocks in cases():
         result = np.zeros_like(arrays[-1])
         expected = torch.from_numpy(np.zeros_like(arrays[-1]))
         tensors = [torch.from_numpy(array) for array in arrays[:-1]]
@@ -41,7 +41,8 @@ def run() -> list[Result]:
     return results
 
 
-def _cases() -> list[tuple[str, float, str, tuple[int, ...], list[np.ndarray], tuple[float, ...], dict[str, int]]]:
+def cases() -> list[tuple[str, float, str, tuple[int, ...], list[np.ndarray], tuple[float, ...], dict[str, int]]]:
+    """Claim, bar, kernel, grid, arrays (the last one is written), scalars, blocks."""
     rng = np.random.default_rng(0)
 
     def normal(*shape: int) -> np.ndarray:

@@ -20,7 +20,7 @@ OPS = IR | {"loom_core.reference", "loom_core.ops", "loom_core.isa"}
 PASSES = OPS | {"loom_core.interp", "loom_core.passes"}
 CORE = OBJECT | PASSES | {"loom_core.trace", "loom_core.interchange", "loom_core.importers", "loom_core.codegen"}
 CORE |= {"loom_core.formats"}
-RUN = CORE | {"loom_core.cache", "loom_core.compile", "loom_core.undefined", "loom_core.launch", "loom_sim", "libloom"}
+RUN = CORE | {"loom_core.cache", "loom_core.compile", "loom_core.checks", "loom_core.launch", "loom_sim", "libloom"}
 
 # Each layer and what it may import besides itself and `loom_core` (its version). A new layer is a new row.
 LAYERS: dict[str, set[str]] = {
@@ -41,7 +41,7 @@ LAYERS: dict[str, set[str]] = {
     "loom_core.compile": CORE | {"loom_core.cache"},
     "loom_sim": OBJECT,
     "libloom": OBJECT | {"loom_sim"},
-    "loom_core.undefined": OPS | OBJECT | {"libloom"},
+    "loom_core.checks": PASSES | OBJECT | {"libloom"},
     "loom_core.launch": RUN,
     "ltl": RUN,
     "palladium": RUN,

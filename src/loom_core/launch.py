@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -56,6 +57,7 @@ class Variant:
     kernel_name: str
     changes: int = 0
     _kernels: dict[bool, LoadedKernel] = field(default_factory=dict)
+    _derived: dict[Hashable, Any] = field(default_factory=dict)
     _compiling: threading.Lock = field(default_factory=threading.Lock)
 
     def current(self) -> bool:
@@ -83,6 +85,22 @@ class Variant:
             if apart not in self._kernels:
                 self._kernels[apart] = LoadedKernel(self.compile({} if apart else {"assume_noalias": False}))
             return self._kernels[apart]
+
+    def derived(self, apart: bool, key: Hashable, build: Callable[[], Function]) -> LoadedKernel:
+        """The function that `build` makes of this one, compiled as `apart` or `overlapping`; kept under the key."""
+
+        def make() -> LoadedKernel:
+            other = Variant(self.specs, build(), self.watches, self.machine, self.kernel_name)
+            return other.apart if apart else other.overlapping
+
+        kernel: LoadedKernel = self.remembered((apart, key), make)
+        return kernel
+
+    def remembered(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """What `compute` gives, which depends on this variant alone; computed once for each key."""
+        if key not in self._derived:
+            self._derived[key] = compute()
+        return self._derived[key]
 
     def compile(self, options: Mapping[str, Any]) -> LoomObject:
         """The object: from the cache on disk, or compiled and put there."""
@@ -181,14 +199,13 @@ def check_variant(
     grid: tuple[int, int, int],
 ) -> None:
     """Run a variant, then raise for all that was wrong with it."""
-    from loom_core.undefined import Comparison
+    from loom_core.checks.launch import Launch
+    from loom_core.checks.run import check_launch
     from loom_sim.errors import CheckFinding
 
-    def load(function: Function) -> LoadedKernel:
-        return Variant(variant.specs, function, variant.watches, variant.machine, variant.kernel_name).apart
-
-    comparison = Comparison(variant.function, kernel.object.abi.buffers, views, load)
-    findings = [*kernel.check(views, values, grid), *comparison.diagnostics(values, grid)]
+    apart = kernel is variant.apart
+    derive = partial(variant.derived, apart)
+    findings = check_launch(Launch(variant.function, kernel, views, values, grid, derive, variant.remembered))
     if findings:
         raise CheckFinding.of(findings)
 

@@ -44,7 +44,7 @@ def join(into, other):  # type: ignore[no-untyped-def]
 
 @subroutine("void(int64, int64, int64)")
 def find_known(check, command, queue):  # type: ignore[no-untyped-def]
-    """Leave at KNOWN what is complete when a command starts."""
+    """Leave at KNOWN what is complete when a command starts; the command itself counts, for it does not meet itself."""
     known, clocks = check + shadow.KNOWN * 8, check + shadow.CLOCKS * 8
     for other in range(QUEUE_COUNT):
         store_word(known, other, load_word(clocks, _ACP * QUEUE_COUNT + other))
@@ -58,6 +58,7 @@ def find_known(check, command, queue):  # type: ignore[no-untyped-def]
         needed = issued - (word >> 32 & 0xFFFFFFFF)
         if needed > 0 and needed > issued - RING:
             join(known, token + (1 + (needed - 1) % RING * QUEUE_COUNT) * 8)
+    store_word(known, queue, load_word(check, shadow.COUNTS + queue) + 1)
 
 
 @subroutine("void(int64, int64, int64, int64)")
@@ -100,8 +101,8 @@ def dot(place, strides, sizes, rank):  # type: ignore[no-untyped-def]
     return total
 
 
-@subroutine("void(int64, int64, int64, int64, int64)")
-def touch_indexed(check, at, sram, mode, notes):  # type: ignore[no-untyped-def]
+@subroutine("void(int64, int64, int64, int64)")
+def touch_indexed(check, at, sram, mode):  # type: ignore[no-untyped-def]
     """Every element of a box with an index tile."""
     rank, sizes = load_word(at, box.RANK_USED), at + box.SIZES * 8
     total = 1
@@ -116,7 +117,7 @@ def touch_indexed(check, at, sram, mode, notes):  # type: ignore[no-untyped-def]
         number = load64(address) if wide else (load32(address) ^ 0x80000000) - 0x80000000
         offset = load_word(at, box.BASE) + dot(place, at + box.STRIDES * 8, sizes, rank)
         offset += number * load_word(at, box.SCALE)
-        touch(check, load_word(at, box.SPACE), offset, load_word(at, box.WIDTH), mode, load_word(at, box.LAYOUT), notes)
+        touch(check, load_word(at, box.SPACE), offset, load_word(at, box.WIDTH), mode, load_word(at, box.LAYOUT))
 
 
 @subroutine("void(int64)")
@@ -148,8 +149,8 @@ def tidy(at):  # type: ignore[no-untyped-def]
     store_word(at, box.RANK_USED, rank)
 
 
-@subroutine("void(int64, int64, int64, int64)")
-def touch_box(check, at, mode, notes):  # type: ignore[no-untyped-def]
+@subroutine("void(int64, int64, int64)")
+def touch_box(check, at, mode):  # type: ignore[no-untyped-def]
     """Every run of bytes of a tidy box without index."""
     rank, width, base = load_word(at, box.RANK_USED), load_word(at, box.WIDTH), load_word(at, box.BASE)
     sizes, strides = at + box.SIZES * 8, at + box.STRIDES * 8
@@ -160,20 +161,20 @@ def touch_box(check, at, mode, notes):  # type: ignore[no-untyped-def]
         total *= load_word(sizes, dim)
     for place in range(total):
         offset = base + dot(place, strides, sizes, rank)
-        touch(check, load_word(at, box.SPACE), offset, width, mode, load_word(at, box.LAYOUT), notes)
+        touch(check, load_word(at, box.SPACE), offset, width, mode, load_word(at, box.LAYOUT))
 
 
-@subroutine("void(int64, int64, int64, int64, int64)")
-def touch_all(check, count, sram, mode, notes):  # type: ignore[no-untyped-def]
+@subroutine("void(int64, int64, int64, int64)")
+def touch_all(check, count, sram, mode):  # type: ignore[no-untyped-def]
     """The boxes that are read, or those that are written."""
     for number in range(count):
         at = load_word(check, shadow.BOXES) + number * box.BOX_BYTES
         if load_word(at, box.MODE) & mode == 0 or not is_watched(check, load_word(at, box.SPACE)):
             continue
         if load_word(at, box.INDEX) >= 0:
-            touch_indexed(check, at, sram, mode, notes)
+            touch_indexed(check, at, sram, mode)
         else:
-            touch_box(check, at, mode, notes)
+            touch_box(check, at, mode)
 
 
 @subroutine("void(int64, int64)")
@@ -183,8 +184,9 @@ def find_program(check, state):  # type: ignore[no-untyped-def]
     for loop in range(3):
         entry = state + (LOOP_STACK + loop * LOOP_WORDS) * 8
         number = number * load_word(entry, HIGH) + load_word(entry, COUNTER)
-    if number + 1 != load_word(check, shadow.PROGRAM):
-        store_word(check, shadow.PROGRAM, number + 1)
+    number += load_word(check, shadow.BASE) + 1
+    if number != load_word(check, shadow.PROGRAM):
+        store_word(check, shadow.PROGRAM, number)
         store_word(check, shadow.SYNCHRONISED, 0)
 
 
@@ -204,7 +206,7 @@ def prepare_boxes(check, count, spaces):  # type: ignore[no-untyped-def]
 
 @subroutine("void(int64, int64, int64)")
 def check_before(state, command, operands):  # type: ignore[no-untyped-def]
-    """Check a command's accesses, then remember them."""
+    """Check a command's accesses, those that read first, and remember them."""
     check = load_word(state, CHECK)
     queue, word = load_word(command, 0) >> 16 & 15, (command - load_word(state, STREAM)) // 8
     store_word(check, shadow.WORD, word)
@@ -215,10 +217,8 @@ def check_before(state, command, operands):  # type: ignore[no-untyped-def]
     count, sram = find_boxes(state, operands, load_word(check, shadow.BOXES)), load_word(state, SRAM)
     count = smaller(count, box.MOST_BOXES)
     prepare_boxes(check, count, load_word(state, SPACE_COUNT))
-    touch_all(check, count, sram, box.READS, 0)
-    touch_all(check, count, sram, box.WRITES, 0)
-    touch_all(check, count, sram, box.READS, 1)
-    touch_all(check, count, sram, box.WRITES, 1)
+    touch_all(check, count, sram, box.READS)
+    touch_all(check, count, sram, box.WRITES)
     advance(check, command, queue, word)
 
 

@@ -1,9 +1,20 @@
 """What the checking interpreter remembers of memory: for each granule of it who touched it last.
 
-A granule is as many bytes as the narrowest element that a space holds, so that two accesses meet in one only if they
-touch the same bytes. For every queue and granule stand the numbers of the last command that wrote it and of the last
-that read it; a page of granules has the newest of each, so that an access that is ordered behind everything is found so
-without looking at granules. Which commands are complete when an access starts stands at KNOWN (`checker`).
+A granule is as many bytes as the narrowest element that a space is accessed by, so that two accesses meet in one only
+if they touch the same bytes. Of each space there are areas, each a number for every granule:
+
+    LAYOUT    how it was written last (footprint.PLAIN, ...)
+    WRITER    the program of the grid that wrote it last
+    READER    the one that has read it, or several
+    WRITTEN   for each queue in use: its last command that wrote it
+    READ      for each queue in use: its last command that read it
+
+An area has two levels: a number for each page of 64 granules, which is MIXED where they differ and stand apart. Most
+accesses cover whole pages, and cost a number a page.
+
+Numbers of a run are at least its BASE and grow, so that smaller ones are those of earlier runs and mean nothing:
+memory is taken from one run to the next as it is. Which commands are complete when an access starts stands at KNOWN
+(`checker`).
 
 State: the array at the address in `CHECK`, words as below. Findings are records of FINDING_WORDS words.
 """
@@ -15,20 +26,7 @@ from typing import Final
 from loom_core.isa.commands import QUEUE_COUNT
 from loom_sim.footprint import PLAIN, READS, WRITES
 from loom_sim.jit import subroutine
-from loom_sim.memory import (
-    get8,
-    get32,
-    larger,
-    load8,
-    load16,
-    load32,
-    load64,
-    load_word,
-    set8,
-    set32,
-    smaller,
-    store_word,
-)
+from loom_sim.memory import get32, larger, load8, load16, load32, load64, load_word, set32, smaller, store_word
 
 # ---- layout of the check array ----
 
@@ -40,21 +38,32 @@ FINDINGS: Final = 4  # address
 FINDING_LIMIT: Final = 5
 FINDING_COUNT: Final = 6
 GRID: Final = 7  # 1 if the outer three loops run over programs that have no order
-PROGRAM: Final = 8  # number of the program that runs, from 1
+PROGRAM: Final = 8  # number of the program that runs, from BASE + 1
 SYNCHRONISED: Final = 9  # 1 once the program has taken part in an atomic operation
 SUSPECTS: Final = 10  # address
 SUSPECT_COUNT: Final = 11
 WORD: Final = 12  # of the current command
 QUEUE: Final = 13
+BASE: Final = 14  # numbers of this run are larger; as a reader it means several programs
+QUEUES: Final = 15  # how many queues are in use
 KNOWN: Final = 16  # how many commands of each queue are complete when the current one starts
-COUNTS: Final = KNOWN + QUEUE_COUNT  # commands of each queue so far
+COUNTS: Final = KNOWN + QUEUE_COUNT  # commands of each queue so far, from BASE
 CLOCKS: Final = COUNTS + QUEUE_COUNT  # for each queue, what was complete when its last command was, with that
-CHECK_WORDS: Final = CLOCKS + QUEUE_COUNT * QUEUE_COUNT
+SLOTS: Final = CLOCKS + QUEUE_COUNT * QUEUE_COUNT  # the place of each queue among those in use
+USED: Final = SLOTS + QUEUE_COUNT  # the queues in use
+CHECK_WORDS: Final = USED + QUEUE_COUNT
 
-# a space; addresses
-WRITTEN, READ, LAYOUTS, PAGES, WRITERS, READERS, LOW, GRANULES, LOG2, HOST = range(10)
-SPACE_WORDS: Final = 10
-PAGE_LOG2: Final = 10
+# a space
+PAGES, GRANULES, LOW, COUNT, LOG2, HOST, HAS_LAYOUTS, HAS_PROGRAMS = range(8)
+"""PAGES, GRANULES: addresses of the two levels of its areas, the first 0 where nothing is remembered. COUNT granules of
+1 << LOG2 bytes from byte LOW, which is at address HOST + LOW.
+"""
+SPACE_WORDS: Final = 8
+PAGE_LOG2: Final = 6
+PAGE: Final = 1 << PAGE_LOG2
+MIXED: Final = 0xFFFFFFFF
+LAYOUT, WRITER, READER, FIRST_QUEUE = range(4)
+NUMBER_LIMIT: Final = 1 << 31  # of the numbers that the runs before have used
 
 LOG_LENGTH: Final = 1 << 16
 UNKNOWN_WORD: Final = -1
@@ -73,7 +82,11 @@ SUSPECT_HOST, SUSPECT_LOG2, SUSPECT_VALUE, SUSPECT_SPACE, SUSPECT_BYTE, SUSPECT_
 SUSPECT_WORDS: Final = 6
 SUSPECT_LIMIT: Final = 256
 
-MANY: Final = 0xFFFFFFFF  # readers: several programs
+
+def area_words(granules: int, queues: int) -> tuple[int, int]:
+    """Numbers that the two levels of a space of so many granules take."""
+    areas, pages = FIRST_QUEUE + 2 * queues, (granules + PAGE - 1) >> PAGE_LOG2
+    return areas * pages, areas * pages * PAGE
 
 
 # ---- findings ----
@@ -103,99 +116,115 @@ def report(check, kind, there, space, byte, mode, other):  # type: ignore[no-unt
 
 @subroutine("int64(int64, int64, int64)")
 def logged_word(check, queue, number):  # type: ignore[no-untyped-def]
-    """Where command `number` (from 1) of a queue stands in the stream, if that is still known."""
+    """Where command `number` of a queue stands in the stream, if that is still known."""
     if number <= load_word(check, COUNTS + queue) - LOG_LENGTH:
         return UNKNOWN_WORD
     return load32(load_word(check, LOG) + (queue * LOG_LENGTH + number % LOG_LENGTH) * 4)
 
 
-# ---- order of commands ----
+@subroutine("int64(int64, int64)")
+def byte_of(entry, granule):  # type: ignore[no-untyped-def]
+    return load_word(entry, LOW) + (granule << load_word(entry, LOG2))
 
 
-@subroutine("int64(int64, int64, int64, int64)")
-def find_later(numbers, first, last, known):  # type: ignore[no-untyped-def]
+# ---- areas ----
+
+
+@subroutine("UniTuple(int64, 2)(int64, int64)", inline=True)
+def levels(entry, area):  # type: ignore[no-untyped-def]
+    """Addresses of an area's pages and of its granules."""
+    pages = (load_word(entry, COUNT) + (PAGE - 1)) >> PAGE_LOG2
+    return load_word(entry, PAGES) + area * pages * 4, load_word(entry, GRANULES) + area * pages * (PAGE * 4)
+
+
+@subroutine("int64(int64, int64, int64, int64, int64)")
+def find_outside(entry, area, first, last, known):  # type: ignore[no-untyped-def]
     """First granule from `first` to `last` whose number is past `known`; -1 if there is none."""
-    some, run = 0, numbers + first * 4
-    for i in range(last - first + 1):
+    pages, granules = levels(entry, area)
+    begin, end, some = first >> PAGE_LOG2, last >> PAGE_LOG2, 0
+    run = pages + begin * 4
+    for i in range(end - begin + 1):
         some |= known - get32(run, i)
     if some >= 0:  # no difference is negative
         return -1
-    for granule in range(first, last + 1):
-        if get32(numbers, granule) > known:
-            return granule
+    for page in range(begin, end + 1):
+        number = get32(pages, page)
+        low = larger(first, page << PAGE_LOG2)
+        if number != MIXED:
+            if number > known:
+                return low
+            continue
+        for granule in range(low, smaller(last, (page << PAGE_LOG2) + (PAGE - 1)) + 1):
+            if get32(granules, granule) > known:
+                return granule
     return -1
 
 
-@subroutine("void(int64, int64, int64, int64, int64, int64, int64)")
-def check_numbers(check, space, area, queue, first, last, mode):  # type: ignore[no-untyped-def]
-    """Report the commands of a queue that one area (WRITTEN or READ) knows of and that are not complete."""
-    entry = load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8)
-    granules, known = load_word(entry, GRANULES), load_word(check, KNOWN + queue)
-    pages = (granules >> PAGE_LOG2) + 1
-    row = queue if area == WRITTEN else QUEUE_COUNT + queue
-    newest, numbers = load_word(entry, PAGES) + row * pages * 8, load_word(entry, area) + queue * granules * 4
-    for page in range(first >> PAGE_LOG2, (last >> PAGE_LOG2) + 1):
-        if load_word(newest, page) <= known:
+@subroutine("int64(int64, int64, int64, int64, int64)")
+def find_different(entry, area, first, last, wanted):  # type: ignore[no-untyped-def]
+    """First granule from `first` to `last` whose number is not `wanted`; -1 if there is none."""
+    pages, granules = levels(entry, area)
+    begin, end, some = first >> PAGE_LOG2, last >> PAGE_LOG2, 0
+    run = pages + begin * 4
+    for i in range(end - begin + 1):
+        some |= wanted ^ get32(run, i)
+    if some == 0:
+        return -1
+    for page in range(begin, end + 1):
+        number = get32(pages, page)
+        low = larger(first, page << PAGE_LOG2)
+        if number != MIXED:
+            if number != wanted:
+                return low
             continue
-        low, high = larger(first, page << PAGE_LOG2), smaller(last, ((page + 1) << PAGE_LOG2) - 1)
-        granule = find_later(numbers, low, high, known)
-        if granule >= 0:
-            there = logged_word(check, queue, get32(numbers, granule))
-            byte = load_word(entry, LOW) + (granule << load_word(entry, LOG2))
-            report(check, RACE, there, space, byte, mode, 1 if area == WRITTEN else 0)
-            return
+        for granule in range(low, smaller(last, (page << PAGE_LOG2) + (PAGE - 1)) + 1):
+            if get32(granules, granule) != wanted:
+                return granule
+    return -1
+
+
+@subroutine("int64(int64, int64, int64)", inline=True)
+def number_at(entry, area, granule):  # type: ignore[no-untyped-def]
+    pages, granules = levels(entry, area)
+    number = get32(pages, granule >> PAGE_LOG2)
+    return get32(granules, granule) if number == MIXED else number
 
 
 @subroutine("void(int64, int64, int64, int64, int64)")
-def check_order(check, space, first, last, mode):  # type: ignore[no-untyped-def]
-    """Report accesses to these granules that may still be under way: a read meets writes, a write both."""
-    for queue in range(QUEUE_COUNT):
-        if load_word(check, KNOWN + queue) < load_word(check, COUNTS + queue):
-            check_numbers(check, space, WRITTEN, queue, first, last, mode)
-            if mode & WRITES:
-                check_numbers(check, space, READ, queue, first, last, mode)
-
-
-@subroutine("void(int64, int64, int64, int64, int64)")
-def note_access(check, space, area, first, last):  # type: ignore[no-untyped-def]
-    """The current command is the last of its queue to have written, or read, these granules."""
-    entry = load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8)
-    queue, granules = load_word(check, QUEUE), load_word(entry, GRANULES)
-    number = load_word(check, COUNTS + queue) + 1
-    row = queue if area == WRITTEN else QUEUE_COUNT + queue
-    newest = load_word(entry, PAGES) + row * ((granules >> PAGE_LOG2) + 1) * 8
-    for page in range(first >> PAGE_LOG2, (last >> PAGE_LOG2) + 1):
-        store_word(newest, page, number)
-    run = load_word(entry, area) + (queue * granules + first) * 4
+def fill_part(entry, area, first, last, number):  # type: ignore[no-untyped-def]
+    """`fill` within one page."""
+    pages, granules = levels(entry, area)
+    page = first >> PAGE_LOG2
+    before = get32(pages, page)
+    if before == number:
+        return
+    run = granules + page * (PAGE * 4)
+    if before != MIXED:
+        for i in range(PAGE):
+            set32(run, i, before)
+        set32(pages, page, MIXED)
+    run = granules + first * 4
     for i in range(last - first + 1):
         set32(run, i, number)
 
 
-# ---- what memory holds ----
-
-
 @subroutine("void(int64, int64, int64, int64, int64)")
-def check_layout(check, space, first, last, layout):  # type: ignore[no-untyped-def]
-    """Report a read of what was never written, or was written in another layout."""
-    entry = load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8)
-    layouts, different = load_word(entry, LAYOUTS), 0
-    for i in range(last - first + 1):
-        different |= get8(layouts + first, i) ^ layout
-    if different == 0:
+def fill(entry, area, first, last, number):  # type: ignore[no-untyped-def]
+    """Give granules `first` to `last` a number."""
+    begin, end = (first + (PAGE - 1)) >> PAGE_LOG2, (last + 1) >> PAGE_LOG2  # whole pages
+    if last + 1 == load_word(entry, COUNT):
+        end = (last + PAGE) >> PAGE_LOG2  # nothing is behind the last granule
+    if begin > end:
+        fill_part(entry, area, first, last, number)
         return
-    for granule in range(first, last + 1):
-        found = get8(layouts, granule)
-        if found != layout:
-            byte = load_word(entry, LOW) + (granule << load_word(entry, LOG2))
-            report(check, UNINITIALISED if found == 0 else WRONG_LAYOUT, UNKNOWN_WORD, space, byte, READS, found)
-            return
-
-
-@subroutine("void(int64, int64, int64, int64, int64)")
-def note_layout(check, space, first, last, layout):  # type: ignore[no-untyped-def]
-    run = load_word(load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8), LAYOUTS) + first
-    for i in range(last - first + 1):
-        set8(run, i, layout)
+    if first < begin << PAGE_LOG2:
+        fill_part(entry, area, first, smaller(last, (begin << PAGE_LOG2) - 1), number)
+    pages, _ = levels(entry, area)
+    run = pages + begin * 4
+    for i in range(end - begin):
+        set32(run, i, number)
+    if end << PAGE_LOG2 <= last:
+        fill_part(entry, area, end << PAGE_LOG2, last, number)
 
 
 # ---- programs of the grid ----
@@ -217,8 +246,7 @@ def suspect(check, space, granule, other):  # type: ignore[no-untyped-def]
     if count >= SUSPECT_LIMIT:
         return
     entry = load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8)
-    log2 = load_word(entry, LOG2)
-    byte = load_word(entry, LOW) + (granule << log2)
+    log2, byte = load_word(entry, LOG2), byte_of(entry, granule)
     at = load_word(check, SUSPECTS) + count * (SUSPECT_WORDS * 8)
     store_word(at, SUSPECT_HOST, load_word(entry, HOST) + byte)
     store_word(at, SUSPECT_LOG2, log2)
@@ -242,25 +270,45 @@ def judge_suspects(check):  # type: ignore[no-untyped-def]
 
 
 @subroutine("void(int64, int64, int64, int64, int64)")
-def check_programs(check, space, first, last, mode):  # type: ignore[no-untyped-def]
-    """Report a read of what another program wrote; suspect a write over what another wrote or read."""
-    entry = load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8)
-    writers, readers, program = load_word(entry, WRITERS), load_word(entry, READERS), load_word(check, PROGRAM)
+def check_write_of_program(check, space, entry, first, last):  # type: ignore[no-untyped-def]
+    """Suspect what another program wrote or read."""
+    program, base = load_word(check, PROGRAM), load_word(check, BASE)
+    written = find_outside(entry, WRITER, first, last, base) >= 0
+    was_read = find_outside(entry, READER, first, last, base - 1) >= 0
+    if written:
+        written = find_different(entry, WRITER, first, last, program) >= 0
+    if was_read:
+        was_read = find_different(entry, READER, first, last, program) >= 0
+    if not written and not was_read:
+        return
     for granule in range(first, last + 1):
-        writer = get32(writers, granule)
-        if mode & WRITES:
-            reader = get32(readers, granule)
-            if writer != 0 and writer != program:
-                suspect(check, space, granule, writer)
-            elif reader != 0 and reader != program:
-                suspect(check, space, granule, 0 if reader == MANY else reader)
-            set32(writers, granule, program)
-        else:
-            if writer != 0 and writer != program:
-                byte = load_word(entry, LOW) + (granule << load_word(entry, LOG2))
-                report(check, READ_OF_ANOTHER, UNKNOWN_WORD, space, byte, mode, writer)
-            reader = get32(readers, granule)
-            set32(readers, granule, program if reader == 0 or reader == program else MANY)
+        writer, reader = number_at(entry, WRITER, granule), number_at(entry, READER, granule)
+        if writer > base and writer != program:
+            suspect(check, space, granule, writer)
+        elif reader >= base and reader != program:
+            suspect(check, space, granule, reader)
+
+
+@subroutine("void(int64, int64, int64, int64, int64)")
+def check_read_of_program(check, space, entry, first, last):  # type: ignore[no-untyped-def]
+    """Report what another program wrote; remember the reader."""
+    program, base = load_word(check, PROGRAM), load_word(check, BASE)
+    written = find_outside(entry, WRITER, first, last, base) >= 0
+    if written and find_different(entry, WRITER, first, last, program) >= 0:
+        for granule in range(first, last + 1):
+            writer = number_at(entry, WRITER, granule)
+            if writer > base and writer != program:
+                report(check, READ_OF_ANOTHER, UNKNOWN_WORD, space, byte_of(entry, granule), READS, writer)
+                break
+    if find_different(entry, READER, first, last, program) < 0:
+        return
+    if find_outside(entry, READER, first, last, base - 1) < 0:
+        fill(entry, READER, first, last, program)
+        return
+    for granule in range(first, last + 1):
+        reader = number_at(entry, READER, granule)
+        if reader != program:
+            fill_part(entry, READER, granule, granule, program if reader < base else base)
 
 
 # ---- accesses ----
@@ -269,25 +317,62 @@ def check_programs(check, space, first, last, mode):  # type: ignore[no-untyped-
 @subroutine("boolean(int64, int64)", inline=True)
 def is_watched(check, space):  # type: ignore[no-untyped-def]
     """Whether anything is remembered of a space: not of buffers that nobody writes."""
-    return load_word(load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8), WRITTEN) != 0
+    return load_word(load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8), PAGES) != 0
 
 
-@subroutine("void(int64, int64, int64, int64, int64, int64, int64)")
-def touch(check, space, offset, count, mode, layout, notes):  # type: ignore[no-untyped-def]
-    """`count` bytes of a space: check the access or, with `notes`, remember it. One of READS and WRITES."""
+@subroutine("void(int64, int64, int64, int64, int64, int64)")
+def check_order(check, space, entry, first, last, mode):  # type: ignore[no-untyped-def]
+    """Report accesses to these granules that may still be under way: a read meets writes, a write both."""
+    queues = load_word(check, QUEUES)
+    for slot in range(queues):
+        queue = load_word(check, USED + slot)
+        known = load_word(check, KNOWN + queue)
+        if known >= load_word(check, COUNTS + queue):
+            continue
+        area = FIRST_QUEUE + slot
+        granule = find_outside(entry, area, first, last, known)
+        if granule >= 0:
+            there = logged_word(check, queue, number_at(entry, area, granule))
+            report(check, RACE, there, space, byte_of(entry, granule), mode, 1)
+        if mode & WRITES:
+            granule = find_outside(entry, area + queues, first, last, known)
+            if granule >= 0:
+                there = logged_word(check, queue, number_at(entry, area + queues, granule))
+                report(check, RACE, there, space, byte_of(entry, granule), mode, 0)
+
+
+@subroutine("void(int64, int64, int64, int64, int64)")
+def check_layout(check, space, first, last, layout):  # type: ignore[no-untyped-def]
+    """Report a read of what was never written, or was written in another layout."""
+    entry, base = load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8), load_word(check, BASE)
+    granule = find_different(entry, LAYOUT, first, last, base + layout)
+    if granule >= 0:
+        found = larger(number_at(entry, LAYOUT, granule) - base, 0)
+        kind = UNINITIALISED if found == 0 else WRONG_LAYOUT
+        report(check, kind, UNKNOWN_WORD, space, byte_of(entry, granule), READS, found)
+
+
+@subroutine("void(int64, int64, int64, int64, int64, int64)")
+def touch(check, space, offset, count, mode, layout):  # type: ignore[no-untyped-def]
+    """`count` bytes of a space are read or written (one of READS and WRITES): check that, and remember it."""
     entry = load_word(check, SPACE_TABLE) + space * (SPACE_WORDS * 8)
     log2, low = load_word(entry, LOG2), load_word(entry, LOW)
     first, last = (offset - low) >> log2, (offset + count - 1 - low) >> log2
-    if first < 0 or last >= load_word(entry, GRANULES) or last < first:
+    if first < 0 or last >= load_word(entry, COUNT) or last < first:
         return  # outside, which the engine refuses
-    if notes == 0:
-        check_order(check, space, first, last, mode)
-        if mode & READS:
+    check_order(check, space, entry, first, last, mode)
+    queue = load_word(check, QUEUE)
+    number, area = load_word(check, COUNTS + queue) + 1, FIRST_QUEUE + load_word(check, SLOTS + queue)
+    if mode & READS:
+        if load_word(entry, HAS_LAYOUTS) != 0:
             check_layout(check, space, first, last, layout)
-        if load_word(entry, WRITERS) != 0 and load_word(check, SYNCHRONISED) == 0:
-            check_programs(check, space, first, last, mode)
-    elif mode & WRITES:
-        note_access(check, space, WRITTEN, first, last)
-        note_layout(check, space, first, last, layout if layout != 0 else PLAIN)
-    else:
-        note_access(check, space, READ, first, last)
+        if load_word(entry, HAS_PROGRAMS) != 0 and load_word(check, SYNCHRONISED) == 0:
+            check_read_of_program(check, space, entry, first, last)
+        fill(entry, area + load_word(check, QUEUES), first, last, number)
+        return
+    if load_word(entry, HAS_LAYOUTS) != 0:
+        fill(entry, LAYOUT, first, last, load_word(check, BASE) + (layout if layout != 0 else PLAIN))
+    if load_word(entry, HAS_PROGRAMS) != 0 and load_word(check, SYNCHRONISED) == 0:
+        check_write_of_program(check, space, entry, first, last)
+        fill(entry, WRITER, first, last, load_word(check, PROGRAM))
+    fill(entry, area, first, last, number)

@@ -44,6 +44,7 @@ from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined
 from loom_core.base.atomic import replace_file
 from loom_core.base.diagnostics import warn
 from loom_core.base.knobs import knobs
+from loom_core.base.progress import Progress
 from loom_sim.errors import EngineCacheDamaged, EngineCacheUnwritable
 
 ENGINE_SIGNATURE: Final = "int64(int64, int64)"  # (operands address, state address) -> status
@@ -95,7 +96,8 @@ def _obtain(name: str, build: Callable[[], Callable[..., Any]], signature: str) 
     parsed = sigutils.normalize_signature(signature)
     library = cache.load_overload(parsed, target)
     if library is None:
-        with _collector_paused():
+        with _collector_paused(), Progress() as progress:
+            progress.show(f"loom: compiling engine {name} for this processor")
             library = _compile(name, build(), parsed)
         cache.save_overload(parsed, library)
         stats.compiled.append(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import click
 from loom_core.base.diagnostics import InternalError, LoomError, render
 from loom_core.base.knobs import knobs
 from loom_core.base.location import Location
+from loom_core.base.progress import Progress
 from loom_core.tools.comparison import Comparison, compare_launch
 from loom_core.tools.diagnostics import BadRecording, NoRecordings
 from loom_core.tools.error_bounds import bounds_of_launch
@@ -185,15 +185,17 @@ def replay_command(
     listed = None if refusals is None else read_refusals(refusals)
     results: list[Result] = []
     width = max(len(folder.name) for folder in folders)
-    for number, result in enumerate(replay_all(folders, form=form, interpret=interpret), 1):
-        if listed is not None:
-            result = judged(result, listed)
-        results.append(result)
-        if not as_json:
-            click.echo(f"{result.verdict:7}  {result.folder.name.ljust(width)}  {result.text}")
-            if verbose and result.details:
-                click.echo(result.details)
-        _show_progress(number, len(folders))
+    with Progress() as progress:
+        for number, result in enumerate(replay_all(folders, form=form, interpret=interpret), 1):
+            if listed is not None:
+                result = judged(result, listed)
+            results.append(result)
+            progress.show("")
+            if not as_json:
+                click.echo(f"{result.verdict:7}  {result.folder.name.ljust(width)}  {result.text}")
+                if verbose and result.details:
+                    click.echo(result.details)
+            progress.show(f"{number}/{len(folders)}")
     counts = {
         verdict: sum(result.verdict == verdict for result in results) for verdict in ("passed", "failed", "refused")
     }
@@ -203,10 +205,3 @@ def replay_command(
         click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
     if counts["failed"] or (listed is not None and too_many_refused(results)):
         raise SystemExit(1)
-
-
-def _show_progress(done: int, total: int) -> None:
-    """A line that counts, where someone watches."""
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        click.echo(f"\r{done}/{total}{end}", err=True, nl=False)

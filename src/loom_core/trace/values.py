@@ -161,3 +161,31 @@ class Pair:
         if not isinstance(a, Traced) or not isinstance(b, Traced) or a.structure() != b.structure():
             raise Mismatch(static=False)
         return a, b
+
+
+# ---- plain and structured values -------------------------------------------------------------------------------------
+
+
+def flatten(values: Sequence[Value | Traced]) -> list[Value]:
+    """The IR values of plain and structured values."""
+    flat: list[Value] = []
+    for value in values:
+        flat += [value] if isinstance(value, Value) else value.ir_values()
+    return flat
+
+
+def rebuild(like: Sequence[Value | Traced], values: Sequence[Value]) -> list[Value | Traced]:
+    """`like` around other IR values."""
+    remaining = iter(values)
+    made: list[Value | Traced] = []
+    for value in like:
+        if isinstance(value, Value):
+            made.append(next(remaining))
+        else:
+            made.append(value.with_ir_values([next(remaining) for _ in value.ir_types()]))
+    return made
+
+
+def types_of(values: Sequence[Value | Traced]) -> list[TileType]:
+    """The types of the IR values of plain and structured values."""
+    return [value.type for value in flatten(values)]

@@ -14,6 +14,7 @@ from tests.importers.ttir.modules import TEXTS, module
 
 WORD = re.compile(r"[%#@^!]?[\w.$]+|[^\s\w]")
 MUTATIONS = 1000
+TWO_ENTRIES = "cf.cond_br %c, ^a, ^b\n^b:\ncf.br ^a\n^a:\ncf.cond_br %c, ^b, ^c\n^c:"
 
 
 def mutated(text: str, rng: random.Random, words: list[str]) -> str:
@@ -70,7 +71,7 @@ def test_mutations() -> None:
         (module('%a = "tt.make_range"() <{end = 8 : i32, start = 8 : i32}> : () -> tensor<8xi32>'), 3, "from 8 to 8"),
         (module("tt.call @missing() : () -> ()"), 3, "no function missing"),
         (module("tt.call @kernel() : () -> ()"), 3, "calls itself"),
-        (module("cf.br ^bb1\n^bb1:\ncf.br ^bb1\n^bb2:"), 5, "jumps back"),
+        (module(TWO_ENTRIES, "%c: i1"), 5, "entered at several blocks"),
         (module("cf.br ^bb1\n^bb1:\ntt.return"), 5, "ends a block"),
         (module("cf.br ^bb2\n^bb1:"), 3, "no block ^bb2"),
         (module('%a = tt.elementwise_inline_asm "nop" {constraints = ""} : i32'), 3, "code of a GPU"),

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from loom_core.tools.recording import Recording, ScalarArgument
 
+CAPABILITY = 90
+
 
 def unoptimised_ttir(recording: Recording, folder: Path) -> str:
     """The text that Triton makes of a recording's source, which is written to `folder` with decorators first."""
+    function = _jitted(recording, folder)
+    meta = json.loads((recording.folder / "meta.json").read_text(encoding="utf-8"))
+    statics = {a.name: a.value for a in recording.arguments if isinstance(a, ScalarArgument) and a.static}
+    return module_text(function, {entry["name"]: entry["type"] for entry in meta["args"]}, statics)
+
+
+def module_text(
+    function: Any, signature: dict[str, str], constants: dict[str, Any], *, stages: Sequence[str] = ()
+) -> str:
+    """The text of a Triton function's module after `stages` of the backend for NVIDIA's GPUs ("ttir", "ttgir")."""
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
     from triton.compiler.compiler import make_backend
 
-    function = _jitted(recording, folder)
-    meta = json.loads((recording.folder / "meta.json").read_text(encoding="utf-8"))
-    statics = {a.name: a.value for a in recording.arguments if isinstance(a, ScalarArgument) and a.static}
-    source = ASTSource(function, {entry["name"]: entry["type"] for entry in meta["args"]}, statics, {})
-    target = GPUTarget("cuda", 90, 32)
+    keys = {(function.arg_names.index(name),): value for name, value in constants.items()}
+    types = {**signature, **dict.fromkeys(constants, "constexpr")}
+    source = ASTSource(function, types, keys, {})
+    target = GPUTarget("cuda", CAPABILITY, 32)
     backend = make_backend(target)
     options = backend.parse_options({})
     context = ir.context()
@@ -29,6 +41,11 @@ def unoptimised_ttir(recording: Recording, folder: Path) -> str:
     backend.load_dialects(context)
     code = backend.get_codegen_implementation(options)
     module = source.make_ir(target, options, code, backend.get_module_map(), context)
+    passes: dict[str, Any] = {}
+    backend.add_stages(passes, options, source.language)
+    metadata: dict[str, Any] = {**options.__dict__}
+    for stage in stages:
+        module = passes[stage](module, metadata)
     return str(module)
 
 

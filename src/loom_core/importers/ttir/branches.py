@@ -1,33 +1,29 @@
-"""`cf`: several blocks and branches between them, as far as they are branches without loops.
-
-    cond_br %c, ^a, ^b   ^a: ... br ^join(%x)   ^b: ... br ^join(%y)   ^join(%z): ...
-becomes an `if` whose sides end where they meet:
-    %z = if %c { ... yield %x } else { ... yield %y } ...
-Sides that meet nowhere end the function, and so does the `if`.
-"""
+"""`cf`: functions of several blocks and branches between them, as graphs for `loom_core.importers.blocks`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, NoReturn
 
-from loom_core.base.dtype import bool_
-from loom_core.importers.ttir.importer import REFUSED, Imported, Importer, flatten, rebuild, types_of
+from loom_core.importers.blocks import END, Compared, Edge, Graph, Node, Number, Sum, Unstructured, build
+from loom_core.importers.blocks.graph import Fact
+from loom_core.importers.ttir.attributes import plain
+from loom_core.importers.ttir.importer import REFUSED, Imported, Importer, ImportTrace, row
 from loom_core.importers.ttir.structured import check_alike
-from loom_core.importers.ttir.syntax import IrBlock, Operation, Successor
-from loom_core.ir.block import Block
-from loom_core.ir.types import TileType
-from loom_core.ops import elementwise as ops
-from loom_core.ops.control import If, Yield
+from loom_core.importers.ttir.syntax import IrBlock, Operation
 
-RETURNS: Final = ("tt.return", "func.return")
-END: Final = ""
-"""Where a function ends, as a block that all returns go to."""
-
+RETURNS: Final = ("tt.return", "func.return", "scf.yield")
+_ENDS: Final = (*RETURNS, "cf.br", "cf.cond_br", "cf.switch", "llvm.unreachable", "ub.unreachable")
+_REPEATABLE: Final = frozenset(
+    {"tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.make_range", "tt.addptr", "tt.bitcast",
+     "tt.get_program_id", "tt.get_num_programs", "tt.fp_to_fp", "tt.trans"}
+)  # fmt: skip
+"""Operations, beside those of `arith` and `math`, of which nobody sees how often they run."""
 
 REFUSED.update(
     dict.fromkeys(
-        (*RETURNS, "cf.br", "cf.cond_br", "scf.yield", "scf.condition", "tt.reduce.return", "tt.scan.return"),
+        (*RETURNS, "cf.br", "cf.cond_br", "cf.switch", "scf.condition", "tt.reduce.return", "tt.scan.return"),
         "it ends a block, and others follow it",
     )
 )
@@ -35,134 +31,150 @@ REFUSED.update(
 
 def import_blocks(importer: Importer, op: Operation, blocks: Sequence[IrBlock]) -> list[Imported]:
     """Import the blocks of a function (`op` is its call, or itself); gives what it returns."""
-    return _Walk(importer, op, blocks).run()
+    labelled: dict[str, IrBlock] = {}
+    for number, block in enumerate(blocks):
+        label = block.label or f"^{number}"
+        if label in labelled:
+            importer.wrong(op, f"a second block is called {label}")
+        labelled[label] = block
+    program = _Program(importer, op, labelled)
+    entry = next(iter(labelled))
+    try:
+        graph = Graph(program.nodes(entry), entry)
+        returned, structure = build(graph, program)
+    except Unstructured as error:
+        program.refuse(error.label, error.reason)
+    importer.structures.append(structure)
+    return returned
 
 
-class _Walk:
-    def __init__(self, importer: Importer, op: Operation, blocks: Sequence[IrBlock]) -> None:
+class _Program:
+    """The blocks of a function as `blocks.Program` wants them."""
+
+    def __init__(self, importer: Importer, op: Operation, blocks: Mapping[str, IrBlock]) -> None:
         self.importer = importer
         self.op = op
-        self.blocks: dict[str, IrBlock] = {}
-        for number, block in enumerate(blocks):
-            label = block.label or f"^{number}"
-            if label in self.blocks:
-                importer.wrong(op, f"a second block is called {label}")
-            self.blocks[label] = block
-        self.entry = next(iter(self.blocks))
-        self.meets = self._meeting_points()
-
-    def run(self) -> list[Imported]:
-        return self._from(self.entry, [], END)
+        self.blocks = blocks
 
     # ---- the graph ----
 
-    def _last(self, block: IrBlock) -> Operation:
+    def nodes(self, entry: str) -> list[Node]:
+        """The blocks that are reached from the first one."""
+        found: dict[str, Node] = {}
+        pending = [entry]
+        while pending:
+            label = pending.pop()
+            if label in found:
+                continue
+            found[label] = self._node(label)
+            for edge in found[label].edges:
+                if edge.target == entry:
+                    self.importer.refuse(self._last(label), "it jumps to the first block")
+                pending += [edge.target] if edge.target != END else []
+        return list(found.values())
+
+    def _last(self, label: str) -> Operation:
+        block = self.blocks[label]
         if not block.operations:
             self.importer.wrong(self.op, f"block {block.label} is empty")
         return block.operations[-1]
 
-    def _successors(self, label: str) -> list[str]:
-        last = self._last(self.blocks[label])
-        if last.name in RETURNS:
-            return [END]
-        if last.name not in ("cf.br", "cf.cond_br", "llvm.unreachable", "ub.unreachable"):
+    def _node(self, label: str) -> Node:
+        block, last = self.blocks[label], self._last(label)
+        if last.name not in _ENDS:
             self.importer.refuse(last, "a block cannot end with it")
-        for successor in last.successors:
-            if successor.label not in self.blocks:
-                self.importer.wrong(last, f"there is no block {successor.label}")
-        return [successor.label for successor in last.successors]
+        body = block.operations[:-1]
+        selectors, cases = last.operands, self._cases(last)
+        if last.name in RETURNS:
+            edges, selectors = [Edge(END, tuple(last.operands))], []
+        else:
+            edges = [Edge(successor.label, tuple(successor.arguments)) for successor in last.successors]
+        for edge in edges:
+            if edge.target != END and edge.target not in self.blocks:
+                self.importer.wrong(last, f"there is no block {edge.target}")
+        wanted = {"cf.br": (1, 0), "cf.cond_br": (2, 1), "cf.switch": (len(cases) + 1, 1)}
+        if (len(edges), len(selectors)) != wanted.get(last.name, (len(edges), 0)):
+            self.importer.wrong(last, f"it has {len(edges)} successors and {len(selectors)} operands")
+        return Node(
+            label,
+            tuple(edges),
+            tuple(name for name, _ in block.arguments),
+            frozenset(_uses(block.operations)),
+            frozenset(name for op in block.operations for name in op.results),
+            selectors[0] if selectors and len(edges) > 1 else "",
+            cases,
+            all(op.name.startswith(("arith.", "math.")) or op.name in _REPEATABLE for op in body),
+            dict(_facts(body)),
+        )
 
-    def _order(self) -> list[str]:
-        """The blocks that are reached, successors before predecessors. UnsupportedOperation for a loop."""
-        done: dict[str, bool] = {END: True}
-        order: list[str] = []
-        stack: list[tuple[str, list[str]]] = [(self.entry, self._successors(self.entry))]
-        done[self.entry] = False
-        while stack:
-            label, rest = stack[-1]
-            if not rest:
-                done[label] = True
-                order.append(label)
-                stack.pop()
-                continue
-            follower = rest.pop(0)
-            if follower not in done:
-                done[follower] = False
-                stack.append((follower, self._successors(follower)))
-            elif not done[follower]:
-                reason = "it jumps back: loops of branches are not supported"
-                self.importer.refuse(self._last(self.blocks[label]), reason)
-        return order
-
-    def _meeting_points(self) -> Mapping[str, str]:
-        """For each block the first one that every path from it passes (its immediate postdominator)."""
-        passed: dict[str, list[str]] = {END: [END]}
-        for label in self._order():
-            paths = [passed[follower] for follower in dict.fromkeys(self._successors(label))]
-            common = [place for place in paths[0] if all(place in path for path in paths)] if paths else [END]
-            passed[label] = [label, *common]
-        return {label: places[1] for label, places in passed.items() if label != END}
+    def _cases(self, last: Operation) -> tuple[int, ...]:
+        cases = [plain(case) for case in last.literals] if last.name == "cf.switch" else []
+        if any(type(case) is not int for case in cases):
+            self.importer.wrong(last, "its cases are no integers")
+        return tuple(cases)
 
     # ---- building ----
 
-    def _from(self, label: str, arguments: Sequence[Imported], end: str) -> list[Imported]:
-        """Import from a block to `end`; gives what is handed over there."""
-        importer = self.importer
-        while label != end:
-            block = self.blocks[label]
-            if block.label or len(arguments):
-                self._enter(block, arguments)
-            importer.operations(block.operations[:-1])
-            last = self._last(block)
-            if last.name in RETURNS:
-                return [importer.lookup(last, name) for name in last.operands]
-            if last.name == "cf.br" and len(last.successors) == 1:
-                label, arguments = last.successors[0].label, self._handed(last, last.successors[0])
-                continue
-            if last.name != "cf.cond_br" or len(last.successors) != 2 or not last.operands:
-                importer.refuse(last, "a block cannot end with it here")
-            label, arguments = self.meets[label], self._branch(last, self.meets[label])
-        return list(arguments)
+    @property
+    def trace(self) -> ImportTrace:
+        return self.importer.trace
 
-    def _enter(self, block: IrBlock, arguments: Sequence[Imported]) -> None:
-        importer = self.importer
-        if len(block.arguments) != len(arguments):
-            importer.wrong(self.op, f"block {block.label} takes {len(block.arguments)} values, {len(arguments)} come")
-        for (name, type), value in zip(block.arguments, arguments, strict=True):
+    def enter(self, label: str, values: Sequence[Imported]) -> None:
+        block, importer = self.blocks[label], self.importer
+        if len(block.arguments) != len(values):
+            importer.wrong(self.op, f"block {block.label} takes {len(block.arguments)} values, {len(values)} come")
+        for (name, type), value in zip(block.arguments, values, strict=True):
             importer.check_type(self.op, value, type, name)
-            # Where two sides come here one after the other, both define it.
             importer.scope[name] = value
 
-    def _handed(self, op: Operation, successor: Successor) -> list[Imported]:
-        return [self.importer.lookup(op, name) for name in successor.arguments]
+    def run(self, label: str) -> None:
+        self.importer.operations(self.blocks[label].operations[:-1])
 
-    def _branch(self, op: Operation, meet: str) -> list[Imported]:
-        importer = self.importer
-        condition = importer.value(op, op.operands[0])
-        if condition.type != TileType(bool_):
-            importer.wrong(op, f"its condition is {condition.type}")
-        if importer.trace.selects:
-            return self._select(op, condition, meet)
-        blocks, results = [], []
-        for successor in op.successors:
-            block = Block()
-            with importer.building(block):
-                given = self._from(successor.label, self._handed(op, successor), meet)
-                importer.create(Yield, flatten(given))
-            blocks.append(block)
-            results.append(given)
-        first, second = results
-        check_alike(importer, op, second, first)
-        made = importer.trace.builder.create_op(If, condition, regions=blocks, types=tuple(types_of(first)))
-        return rebuild(first, made.results)
+    def bind(self, name: str, value: Imported) -> None:
+        self.importer.scope[name] = value
 
-    def _select(self, op: Operation, condition: Imported, meet: str) -> list[Imported]:
-        """A branch in the function of a fold: both sides are computed, and one is chosen."""
-        importer = self.importer
-        sides = []
-        for successor in op.successors:
-            with importer.nested_scope():
-                sides.append(flatten(self._from(successor.label, self._handed(op, successor), meet)))
-        first, second = sides
-        check_alike(importer, op, second, first)
-        return [importer.create(ops.Select, condition, a, b) for a, b in zip(first, second, strict=True)]
+    def value(self, label: str, name: str) -> Imported:
+        return self.importer.lookup(self._last(label), name)
+
+    def scope(self) -> AbstractContextManager[None]:
+        return self.importer.nested_scope()
+
+    def alike(self, label: str, first: Sequence[Imported], second: Sequence[Imported]) -> None:
+        check_alike(self.importer, self.op if label == END else self._last(label), second, first)
+
+    def refuse(self, label: str, reason: str) -> NoReturn:
+        self.importer.refuse(self._last(label), reason)
+
+
+def _uses(operations: Sequence[Operation]) -> Iterator[str]:
+    """All names that operations and the regions in them read."""
+    pending = list(operations)
+    while pending:
+        op = pending.pop()
+        yield from op.operands
+        yield from (initial for _, initial in op.bindings)
+        yield from (name for names in op.lists for name in names if isinstance(name, str))
+        yield from (name for successor in op.successors for name in successor.arguments)
+        pending += [inner for blocks in op.regions for block in blocks for inner in block.operations]
+
+
+def _facts(operations: Sequence[Operation]) -> Iterator[tuple[str, Fact]]:
+    """What shows whether a loop counts: constants, sums and comparisons of scalars."""
+    for op in operations:
+        written = op.types[0].name if op.types else ""
+        if len(op.results) != 1 or not written.startswith("i") or not written[1:].isdigit():
+            continue
+        if op.name == "arith.constant" and len(op.literals) == 1 and type(plain(op.literals[0])) is int:
+            yield op.results[0], Number(plain(op.literals[0]))
+        elif op.name == "arith.addi" and len(op.operands) == 2:
+            exact = "nsw" in str(op.attributes.get("overflow", ""))
+            yield op.results[0], Sum(op.operands[0], op.operands[1], exact)
+        elif op.name == "arith.cmpi" and len(op.operands) == 2 and len(op.words) == 1:
+            yield op.results[0], Compared(op.words[0], op.operands[0], op.operands[1], int(written[1:]))
+
+
+@row("scf.execute_region", operands=0, types="free", words=True, attributes=("no_inline",), regions=1)
+def _region(importer: Importer, op: Operation, operands: list[Any]) -> list[Imported]:
+    """Blocks in the place of an operation."""
+    with importer.nested_scope():
+        return import_blocks(importer, op, op.regions[0])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
 from loom_core.base.location import Location
+from loom_core.importers.blocks import Structure
 from loom_core.importers.ttir.errors import UnsupportedOperation, WrongOperands
 from loom_core.importers.ttir.parser import IrModule
 from loom_core.importers.ttir.syntax import IrBlock, IrType, Operation
@@ -108,6 +109,8 @@ class Importer:
         self.library = library
         self.assertions = assertions
         self.scope: ChainMap[str, Imported] = ChainMap()
+        self.structures: list[Structure] = []
+        """How the blocks of the functions that were imported were structured."""
         self._calls: list[str] = []
 
     # ---- building ----
@@ -305,30 +308,3 @@ def _variable(name: str) -> str:
     base, _, number = name.rpartition("_")
     plain = base if base and number.isdigit() else name
     return "".join(c if c.isalnum() or c == "_" else "_" for c in plain)
-
-
-# ---- structures ------------------------------------------------------------------------------------------------------
-
-
-def flatten(values: Sequence[Imported]) -> list[Value]:
-    """The IR values of plain and structured values."""
-    flat: list[Value] = []
-    for value in values:
-        flat += [value] if isinstance(value, Value) else value.ir_values()
-    return flat
-
-
-def rebuild(like: Sequence[Imported], values: Sequence[Value]) -> list[Imported]:
-    """`like` around other IR values."""
-    remaining = iter(values)
-    made: list[Imported] = []
-    for value in like:
-        if isinstance(value, Value):
-            made.append(next(remaining))
-        else:
-            made.append(value.with_ir_values([next(remaining) for _ in value.ir_types()]))
-    return made
-
-
-def types_of(values: Sequence[Imported]) -> list[TileType]:
-    return [value.type for value in flatten(values)]

@@ -26,6 +26,9 @@ _ALIAS: Final = re.compile(r"[#!][A-Za-z_][\w$.]*(?=[ \t]*=)")
 _UNTIL_LINE_END: Final = re.compile(r"[^\n]*")
 _ATTRIBUTES_AHEAD: Final = re.compile(r'\{[ \t]*(?:\}|(?:[A-Za-z_][\w$.]*|"[^"\n]*")[ \t]*[=,}])')
 _LITERAL_AHEAD: Final = re.compile(r"-|\d|0x|dense\b|sparse\b|true\b|false\b|array\b|#|!|unit\b")
+_CASES_AHEAD: Final = re.compile(r"\[[ \t\r\n]*default\b")
+_CASES_NEXT: Final = re.compile(r",[ \t]*\[")
+_DEFAULT: Final = re.compile(r"default\b")
 _FUNCTION: Final = ("tt.func", "func.func")
 
 
@@ -225,7 +228,10 @@ class _Parser:
             elif character == '"':
                 self._add_word(op, scanner.string())
             elif character == "[":
-                op.lists.append(self._list())
+                if scanner.ahead(_CASES_AHEAD):
+                    self._cases(op)
+                else:
+                    op.lists.append(self._list())
             elif character == "(":
                 self._parenthesised(op)
             elif scanner.accept("<{"):
@@ -285,6 +291,20 @@ class _Parser:
             scanner.expect(")")
         return Successor(label, arguments)
 
+    def _cases(self, op: Operation) -> None:
+        """`[default: ^a(%x : i32), 42: ^b]`; the default comes last among the successors."""
+        scanner = self.scanner
+        scanner.expect("[")
+        scanner.need(_DEFAULT, "default")
+        scanner.expect(":")
+        default = self._successor()
+        while scanner.accept(","):
+            op.literals.append(int(scanner.need(_INTEGER, "a case")))
+            scanner.expect(":")
+            op.successors.append(self._successor())
+        scanner.expect("]")
+        op.successors.append(default)
+
     def _list(self) -> list[str | int]:
         scanner = self.scanner
         found: list[str | int] = []
@@ -329,7 +349,7 @@ class _Parser:
                 found.append(self.types.read())
             return found
         found = [self.types.read()]
-        while scanner.accept(",") or scanner.accept("*"):
+        while not scanner.ahead(_CASES_NEXT) and (scanner.accept(",") or scanner.accept("*")):
             found.append(self.types.read())
         return found
 

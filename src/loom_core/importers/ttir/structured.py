@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loom_core.base.dtype import bool_
-from loom_core.importers.ttir.importer import Imported, Importer, flatten, rebuild, row, types_of
+from loom_core.importers.ttir.importer import Imported, Importer, row
 from loom_core.importers.ttir.syntax import IrBlock, Operation
 from loom_core.ir.block import Block
 from loom_core.ir.op import Op
@@ -14,7 +14,7 @@ from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops import elementwise as ops
 from loom_core.ops.control import For, If, While, Yield
-from loom_core.trace.values import Traced
+from loom_core.trace.values import Traced, flatten, rebuild, types_of
 
 
 @row("scf.for", operands=2, types="free", words=True, regions=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import loom
 from loom.experimental import palladium as lpl
 
 
@@ -29,8 +30,11 @@ def main() -> None:
     """Check two sequences of three pages."""
     pages = np.random.default_rng(0).standard_normal((8, 16, 32), dtype=np.float32)
     table = np.array([[3, 0, 7], [7, 7, 1]], np.int32)
-    assert np.array_equal(run(pages, table), pages[table])
-    print("paged gather of 2 x 3 pages of 16 x 32: equal to NumPy")
+    with loom.profile() as traces:
+        found = run(pages, table)
+    assert np.array_equal(found, pages[table])
+    print(f"paged gather of 2 x 3 pages of 16 x 32: {found[0, 0, 0, :3]} ...")
+    print(f"equal to NumPy, {traces.cycles:,} cycles")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import loom
 from loom.experimental import palladium as lpl
 
 
@@ -40,8 +41,11 @@ def reference(x: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Check three blocks of rows."""
     x = np.random.default_rng(0).standard_normal((50, 70), dtype=np.float32)
-    assert np.array_equal(run(x), reference(x))
-    print("stencil of 50 x 70: equal to NumPy bit for bit")
+    with loom.profile() as traces:
+        found = run(x)
+    assert np.array_equal(found, reference(x))
+    print(f"stencil of 50 x 70: {found[1, 1:4]} ...")
+    print(f"equal to NumPy, {traces.cycles:,} cycles")
 
 
 if __name__ == "__main__":

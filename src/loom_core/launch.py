@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -30,11 +31,19 @@ _ENCODE: Final[Callable[[str], Any]] = getattr(os.environ, "encodekey", str)
 _DEBUG: Final = _ENCODE("LOOM_DEBUG")
 _INTERPRET: Final = _ENCODE("LOOM_INTERPRET")
 _CHECK: Final = _ENCODE("LOOM_CHECK")
+_PROFILE: Final = _ENCODE("LOOM_PROFILE")
+_TRACES: Final[ContextVar[Traces | None]] = ContextVar("loom_traces", default=None)
 
 
 def quiet() -> bool:
     """Whether no knob that concerns launches is set, neither in the environment nor by an override."""
-    return not (_DEBUG in _ENVIRONMENT or _INTERPRET in _ENVIRONMENT or _CHECK in _ENVIRONMENT or overrides())
+    return not (
+        _DEBUG in _ENVIRONMENT
+        or _INTERPRET in _ENVIRONMENT
+        or _CHECK in _ENVIRONMENT
+        or _PROFILE in _ENVIRONMENT
+        or overrides()
+    )
 
 
 class ReadOnlyArgument(UserError):
@@ -148,6 +157,31 @@ def check() -> AbstractContextManager[None]:
     return knobs.override(check=True)
 
 
+class Traces(list[Any]):
+    """The traces of launches, in order."""
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all of them, one after the other."""
+        return sum(trace.cycles for trace in self)
+
+
+@contextmanager
+def profile() -> Iterator[Traces]:
+    """`with loom.profile() as traces:` runs the kernels that are launched in the block under the cycle model.
+
+    Gives a list that receives the simulator's trace of each launch, whatever language the kernel is in. A launch that
+    is checked (`loom.check`) or interpreted has no trace.
+    """
+    traces = Traces()
+    token = _TRACES.set(traces)
+    try:
+        with knobs.override(profile=True):
+            yield traces
+    finally:
+        _TRACES.reset(token)
+
+
 # ---- runs ------------------------------------------------------------------------------------------------------------
 
 
@@ -185,10 +219,20 @@ def run_variant(
     try:
         if knobs.check:
             check_variant(variant, kernel, views, values, grid)
+        elif knobs.profile:
+            _keep_trace(variant, kernel.program.trace(kernel.bindings(views), kernel.registers(values, grid)))
         else:
             kernel.run(views, values, grid)
     except LoomError as error:
         raise relocated(error, variant.function) from None
+
+
+def _keep_trace(variant: Variant, trace: Any) -> None:
+    traces = _TRACES.get()
+    if traces is None:
+        print(f"loom: {variant.kernel_name} {trace}", file=sys.stderr)
+    else:
+        traces.append(trace)
 
 
 def check_variant(

@@ -164,6 +164,10 @@ class Knobs:
         "Look at every access of compiled kernels as they run, and raise for what is wrong: missing waits, reads of "
         "what nothing has written, programs of a grid that meet in memory, results that depend on masked elements.",
     )  # fmt: skip
+    profile: Knob[bool] = Knob(
+        "LOOM_PROFILE", FLAG, _constant(False), "0",
+        "Run kernels under the cycle model, and show on standard error what each launch costs.",
+    )  # fmt: skip
     cache: Knob[bool] = Knob(
         "LOOM_CACHE", FLAG, _constant(True), "1",
         "Whether compiled objects are kept on disk; the cache in memory is always used.",

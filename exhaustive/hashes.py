@@ -22,7 +22,7 @@ from exhaustive.inputs import is_of_rows, result_type
 from loom_core.base.dtype import by_name
 from loom_core.isa.sce import ALL_SCE_OPS, SceOp
 from loom_sim.engines import element_address
-from loom_sim.jit import source_stamp
+from loom_sim.stamps import source_stamp
 
 PARTS: Final = 64
 PART_OPERANDS: Final = (1 << 32) // PARTS

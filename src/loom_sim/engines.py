@@ -5,7 +5,7 @@ asked for.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -20,22 +20,22 @@ from loom_sim.state import ENGINE_VARIANTS
 
 def interpreter_address() -> int:
     """The command processor: int64(int64 state)."""
-    return jit.engine_address("interpreter", _builder("interpreter", "build_interpreter"), jit.INTERPRETER_SIGNATURE)
+    return _address("interpreter", "interpreter", "build_interpreter", signature=jit.INTERPRETER_SIGNATURE)
 
 
 def tracing_interpreter_address() -> int:
     """The command processor with the cycle model, costs of all commands included."""
-    return jit.engine_address("tracer", _builder("timeline", "build_tracing_interpreter"), jit.INTERPRETER_SIGNATURE)
+    return _address("tracer", "timeline", "build_tracing_interpreter", signature=jit.INTERPRETER_SIGNATURE)
 
 
 def checking_interpreter_address() -> int:
     """The command processor with the checks of `checker`."""
-    return jit.engine_address("checker", _builder("checker", "build_checking_interpreter"), jit.INTERPRETER_SIGNATURE)
+    return _address("checker", "checker", "build_checking_interpreter", signature=jit.INTERPRETER_SIGNATURE)
 
 
 def element_address(op: SceOp) -> int:
     """The element engine of an SCE opcode."""
-    return jit.engine_address(op.mnemonic, _builder("elements", "build_element", op), jit.ELEMENT_SIGNATURE)
+    return _address(op.mnemonic, "elements", "build_element", op, signature=jit.ELEMENT_SIGNATURE)
 
 
 def command_address(command: Command) -> int:
@@ -43,12 +43,12 @@ def command_address(command: Command) -> int:
     mnemonic = command.mnemonic
     if mnemonic in _BY_ELEMENT:
         log2 = command.flag("log2_bytes")
-        return jit.engine_address(f"{mnemonic}.{8 << log2}", _builder(*_BY_ELEMENT[mnemonic], log2))
+        return _address(f"{mnemonic}.{8 << log2}", *_BY_ELEMENT[mnemonic], log2)
     if mnemonic in _PACKS:
         element = command.spec.flag("type").values[command.flag("type")]
-        return jit.engine_address(f"pack.{element}", _builder("matrix", "build_pack", element))
+        return _address(f"pack.{element}", "matrix", "build_pack", element)
     name = "matmul" if mnemonic == "matmulf" else mnemonic  # the two differ in cost alone
-    return jit.engine_address(name, _BUILDERS[name])
+    return _address(name, *_BUILDERS[name])
 
 
 def combine_table(commands: Iterable[Command]) -> npt.NDArray[np.int64]:
@@ -72,8 +72,12 @@ def engine_table(commands: Iterable[Command]) -> npt.NDArray[np.int64]:
     return table.reshape(-1)
 
 
-def _builder(module: str, name: str, *arguments: Any) -> Callable[[], Callable[..., Any]]:
-    return lambda: getattr(importlib.import_module(f"loom_sim.{module}"), name)(*arguments)
+def _address(name: str, module: str, builder: str, *arguments: Any, signature: str = jit.ENGINE_SIGNATURE) -> int:
+    """The address of the engine that a function of a module of this package builds."""
+    home = f"loom_sim.{module}"
+    return jit.engine_address(
+        name, lambda: getattr(importlib.import_module(home), builder)(*arguments), signature, home
+    )  # fmt: skip
 
 
 # Commands with an engine for each element size: module and builder, which takes log2 of the bytes.
@@ -86,16 +90,16 @@ _BY_ELEMENT: Final = {
     "sort": ("sorting", "build_sort"),
     "histogram": ("histogram", "build_histogram"),
 }
-_BUILDERS: Final[dict[str, Callable[[], Callable[..., Any]]]] = {
-    "pack": _builder("matrix", "build_pack"),
-    "matmul": _builder("matrix", "build_matmul"),
-    "matmuli": _builder("matrix", "build_integer_matmul"),
-    "decodef": _builder("decoding", "build_decode", True),
-    "decodei": _builder("decoding", "build_decode", False),
-    "accfill": _builder("matrix", "build_accfill"),
-    "accload": _builder("matrix", "build_accload"),
-    "program": _builder("stream", "build_program"),
-    "combine": _builder("combine", "build_combine"),
+_BUILDERS: Final[dict[str, tuple[Any, ...]]] = {
+    "pack": ("matrix", "build_pack"),
+    "matmul": ("matrix", "build_matmul"),
+    "matmuli": ("matrix", "build_integer_matmul"),
+    "decodef": ("decoding", "build_decode", True),
+    "decodei": ("decoding", "build_decode", False),
+    "accfill": ("matrix", "build_accfill"),
+    "accload": ("matrix", "build_accload"),
+    "program": ("stream", "build_program"),
+    "combine": ("combine", "build_combine"),
 }
 
 _PACKS: Final = ("packf", "packi")

@@ -10,8 +10,8 @@ The cache is numba's (`numba.core.caching.Cache`) with a place, a key and a file
 * place: `knobs.cache_dir / "engines"`, never numba's directories; NUMBA_CACHE_DIR is not looked at, nothing global is
   changed;
 * key: name and signature of the engine, the target's triple, CPU and features, the settings that change code
-  generation, the versions, and a stamp of every source file an engine may come from. Closures are fine: the name says
-  what they close over;
+  generation, the versions, and a stamp of the sources that an engine comes from (`stamps`). Closures are fine: the
+  name says what they close over;
 * file: one file an engine and key, written beside and moved into place, with a checksum over all of it. Concurrent
   processes can at worst compile the same engine twice.
 """
@@ -46,6 +46,7 @@ from loom_core.base.diagnostics import warn
 from loom_core.base.knobs import knobs
 from loom_core.base.progress import Progress
 from loom_sim.errors import EngineCacheDamaged, EngineCacheUnwritable
+from loom_sim.stamps import source_stamp, sources_are_as_imported
 
 ENGINE_SIGNATURE: Final = "int64(int64, int64)"  # (operands address, state address) -> status
 INTERPRETER_SIGNATURE: Final = "int64(int64)"  # (state address) -> status
@@ -53,7 +54,7 @@ ELEMENT_SIGNATURE: Final = "void(int64, int64, int64, int64, int64)"  # (dst, a,
 
 _MAGIC: Final = b"LOOMENG1"
 _DIGEST_BYTES: Final = 32
-_FILES_KEPT: Final = 1024  # about 30 MB; the oldest leave when an engine is saved
+_FILES_KEPT: Final = 4096  # about 100 MB; the oldest leave when an engine is saved
 _OPTIONS: Final = {"error_model": "numpy", "forceinline": True, "nopython": True}
 
 
@@ -75,24 +76,27 @@ _alive: list[Any] = []  # code libraries: their code must outlive every address 
 _lock = threading.RLock()
 
 
-def engine_address(name: str, build: Callable[[], Callable[..., Any]], signature: str = ENGINE_SIGNATURE) -> int:
+def engine_address(
+    name: str, build: Callable[[], Callable[..., Any]], signature: str = ENGINE_SIGNATURE, home: str | None = None
+) -> int:
     """Native address of the engine called `name`, compiled or loaded at the first request of the process.
 
     `build` returns the Python function; it runs only if the cache has no code for it. `name` must identify the function
-    and all it closes over. The machine code obeys the host's C calling convention.
+    and all it closes over, `home` the module that it comes from with what that imports (None: it may come from any).
+    The machine code obeys the host's C calling convention.
     """
     address = _addresses.get(name)
     if address is not None:
         return address
     with _lock, global_compiler_lock:
         if name not in _addresses:
-            _addresses[name] = _obtain(name, build, signature)
+            _addresses[name] = _obtain(name, build, signature, home)
         return _addresses[name]
 
 
-def _obtain(name: str, build: Callable[[], Callable[..., Any]], signature: str) -> int:
+def _obtain(name: str, build: Callable[[], Callable[..., Any]], signature: str, home: str | None) -> int:
     target = registry.cpu_target.target_context
-    cache = EngineCache(name, _cache_directory())
+    cache = EngineCache(name, _cache_directory(), source_stamp(home))
     parsed = sigutils.normalize_signature(signature)
     library = cache.load_overload(parsed, target)
     if library is None:
@@ -260,15 +264,16 @@ def _lower_subroutine(context: Any, function: Callable[..., Any], inline: bool, 
 class _EngineLocator(caching._CacheLocator):  # type: ignore[misc]
     """Where engines lie, and the stamp of the sources they come from."""
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, stamp: str) -> None:
         self._directory = directory
+        self._stamp = stamp
         self._py_file = __file__  # named in numba's warnings
 
     def get_cache_path(self) -> str:
         return str(self._directory)
 
     def get_source_stamp(self) -> str:
-        return source_stamp()
+        return self._stamp
 
     def get_disambiguator(self) -> str:
         return ""
@@ -280,20 +285,23 @@ class _EngineLocator(caching._CacheLocator):  # type: ignore[misc]
 class _EngineImpl(caching.CodeLibraryCacheImpl):  # type: ignore[misc]
     """What is stored for an engine: the code library, as object code."""
 
-    def __init__(self, name: str, directory: Path | None) -> None:
+    def __init__(self, name: str, directory: Path | None, stamp: str) -> None:
         self._lineno = 0
-        self._locator = _EngineLocator(directory)
+        self._locator = _EngineLocator(directory, stamp)
         self._filename_base = name
 
 
 class EngineCache(caching.Cache):  # type: ignore[misc]
-    """Numba's cache for the engine `name`; `directory` None means that nothing is stored."""
+    """Numba's cache for the engine `name` made from the sources that `stamp` stands for; `directory` None means that
+    nothing is stored.
+    """
 
     _impl_class = _EngineImpl
 
-    def __init__(self, name: str, directory: Path | None) -> None:
+    def __init__(self, name: str, directory: Path | None, stamp: str) -> None:
         self._name = name
-        self._impl = _EngineImpl(name, directory)
+        self._stamp = stamp
+        self._impl = _EngineImpl(name, directory, stamp)
         self._cache_path = self._impl.locator.get_cache_path()
         self._cache_file = _EngineFile(directory, name)
         self._enabled = directory is not None
@@ -306,7 +314,7 @@ class EngineCache(caching.Cache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store the code library, unless an edit of the sources leaves it open what it was made from."""
-        if not _sources_are_as_imported():
+        if not sources_are_as_imported():
             return
         try:
             super().save_overload(sig, data)
@@ -316,7 +324,7 @@ class EngineCache(caching.Cache):  # type: ignore[misc]
     def _index_key(self, sig: Any, codegen: Any) -> tuple[str, ...]:
         settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.DEBUGINFO_DEFAULT)
         versions = (numba.__version__, llvmlite.__version__, sys.version_info[:2])
-        return tuple(map(str, (self._name, sig, *codegen.magic_tuple(), settings, versions, source_stamp())))
+        return tuple(map(str, (self._name, sig, *codegen.magic_tuple(), settings, versions, self._stamp)))
 
 
 class _EngineFile:
@@ -374,32 +382,6 @@ def _drop_oldest(directory: Path) -> None:
     for _, path in sorted(files(), reverse=True)[_FILES_KEPT:]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-
-
-def _sources_digest() -> str:
-    here = Path(__file__).resolve().parent
-    digest = hashlib.blake2b(digest_size=16)
-    for folder in (here, here.parent / "loom_core" / "isa"):
-        for path in sorted(folder.rglob("*.py")):
-            content = path.read_bytes()
-            digest.update(f"{folder.name}/{path.relative_to(folder).as_posix()}:{len(content)}\n".encode())
-            digest.update(content)
-    return digest.hexdigest()
-
-
-_IMPORTED_SOURCES: Final = _sources_digest()
-
-
-def source_stamp() -> str:
-    """Digest of the sources of `loom_sim` and `loom_core.isa` when this process imported them: any edit there makes
-    every stored engine stale.
-    """
-    return _IMPORTED_SOURCES
-
-
-def _sources_are_as_imported() -> bool:
-    """Whether nobody has edited a source since: an engine may come from a module that was imported after the edit."""
-    return _sources_digest() == _IMPORTED_SOURCES
 
 
 def _cache_directory() -> Path | None:

@@ -14,7 +14,7 @@ import pytest
 
 from loom_core.base.diagnostics import LoomWarning
 from loom_core.base.knobs import knobs
-from loom_sim import jit
+from loom_sim import jit, stamps
 
 _ROOT = Path(__file__).resolve().parents[2]
 _Engine = Callable[[int, int], int]
@@ -77,7 +77,7 @@ def test_closures_of_one_function_are_kept_apart_by_name(cache: Path) -> None:
 def test_other_sources_or_another_cpu_make_another_engine(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call("plus5", plus(5))
     forget()
-    monkeypatch.setattr(jit, "source_stamp", lambda: "edited")
+    monkeypatch.setattr(jit, "source_stamp", lambda home: "edited")
     call("plus5", plus(5))
     assert jit.stats.compiled == ["plus5"]
     codegen = type(jit.registry.cpu_target.target_context.codegen())
@@ -89,9 +89,8 @@ def test_other_sources_or_another_cpu_make_another_engine(cache: Path, monkeypat
 
 
 def test_an_edit_while_the_process_runs_stores_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stamp = jit.source_stamp()
-    monkeypatch.setattr(jit, "_sources_digest", lambda: "edited")
-    assert jit.source_stamp() == stamp
+    edited = {name: content + b" " for name, content in stamps._sources().items()}
+    monkeypatch.setattr(stamps, "_sources", lambda: edited)
     assert call("plus9", plus(9)) == 39
     assert not list(cache.iterdir())
 
@@ -143,7 +142,7 @@ def test_old_engines_leave(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_stored_engines_can_be_flushed(cache: Path) -> None:
     call("plus1", plus(1))
     call("plus10", plus(10))
-    jit.EngineCache("plus1", cache).flush()
+    jit.EngineCache("plus1", cache, "").flush()
     assert [path.name.split("-")[0] for path in cache.iterdir()] == ["plus10"]
 
 
@@ -163,7 +162,7 @@ def test_numba_settings_are_left_alone(cache: Path, monkeypatch: pytest.MonkeyPa
 
 _PROCESS = """
 import ctypes, sys
-from loom_sim import jit
+from loom_sim import jit, stamps
 
 def build(n):
     def make():

@@ -15,9 +15,9 @@ from loom_core.ops.elementwise import Max, Min
 from loom_core.trace.context import current
 from loom_core.trace.values import Traced
 from ltl import semantic
-from ltl.arguments import dtype_argument, shape_argument
+from ltl.arguments import dtype_argument, shape_argument, static_int
 from ltl.block_pointers import MAX_RANK, BlockPointer, tensor_descriptor
-from ltl.errors import NotPointer, ShapesDiffer, WrongDtype, WrongRank, fail, here
+from ltl.errors import NotPointer, Refused, ShapesDiffer, WrongDtype, WrongRank, fail, here
 from ltl.operators import emit
 from ltl.tensor import tensor
 
@@ -81,12 +81,13 @@ def _known(numbers: Sequence[int]) -> list[tensor]:
     return [semantic.known_scalar(number, core.i64) for number in numbers]
 
 
-def copy(src: Any, dst: Any) -> token:
+def copy(src: Any, dst: Any, queue: Any = None) -> token:
     """Begin to copy the block that `src` points to to the block that `dst` points to; gives the token to wait for.
 
     Both are block pointers (also windows, and `block` of a tensor descriptor) of one shape and dtype. Elements outside
     either array are skipped. Between an array and a window this is one DMA command, beside which other engines run;
-    between two arrays, which may overlap, or inside one, the block goes through a tile.
+    between two arrays, which may overlap, or inside one, the block goes through a tile. Copies on one DMA queue run in
+    order, those on others beside them: `queue` numbers them from 0, None leaves the choice to the compiler.
     """
     trace = current("ltl.copy")
     source, target = _block(src), _block(dst)
@@ -95,7 +96,11 @@ def copy(src: Any, dst: Any) -> token:
     if source.pointee is not target.pointee:
         takes = "copies do not convert; load, convert and store instead"
         fail(WrongDtype, function="copy", given=f"{source.pointee.name} to {target.pointee.name}", takes=takes)
+    number = None if queue is None else static_int(queue, "copy", "queue")
     if not _are_apart(source.base, target.base) or len(source.block_shape) > MAX_RANK:
+        if number is not None:
+            instead = "copy between an array and a window, or leave the queue open"
+            fail(Refused, what="a queue for this copy", reason="it is no single DMA command", instead=instead)
         _through_a_tile(source, target)
         return token(here())
     (source_base, source_at), (target_base, target_at) = _first_element(source), _first_element(target)
@@ -112,6 +117,7 @@ def copy(src: Any, dst: Any) -> token:
         target_at.value,
         [number.value for number in bounds],
         shape=source.block_shape,
+        queue=number,
     )
     return token(here())
 

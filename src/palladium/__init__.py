@@ -60,9 +60,6 @@ from palladium.copies import (
     async_copy,
     copy,
     make_async_copy,
-    semaphore_read,
-    semaphore_signal,
-    semaphore_wait,
     sync_copy,
 )
 from palladium.elementwise import (
@@ -158,6 +155,7 @@ from palladium.reductions import (
 )
 from palladium.refs import load, store, swap
 from palladium.scoped import compare_and_swap, read_modify_write, run_scoped
+from palladium.semaphores import semaphore_read, semaphore_signal, semaphore_wait
 from palladium.shaping import (
     arange,
     broadcast_in_dim,

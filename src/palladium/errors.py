@@ -73,6 +73,18 @@ class NotWaitedFor(PalladiumError):
     hint = "call .wait() on what copy() returned before the kernel ends"
 
 
+class WaitedTwice(PalladiumError):
+    code = "LOOM-F221"
+    template = "the copy into {name} is waited for a second time"
+    hint = "each copy() gives a token to wait for once"
+
+
+class WaitedElsewhere(PalladiumError):
+    code = "LOOM-F222"
+    template = "the copy into {name} is waited for in another branch or loop than began it"
+    hint = "wait where it begins, or count with a semaphore: make_async_copy(src, dst, sem)"
+
+
 class NeverStarted(PalladiumError):
     code = "LOOM-F219"
     template = "a copy that {name} tells of is waited for and never started"

@@ -27,11 +27,12 @@ from loom_core.passes.fold_dot import fold_dot_accumulator
 from loom_core.trace.context import tracing
 from palladium import scalars
 from palladium.blocks import Dimension, Movement, padding_of, scale_of, size_of
-from palladium.copies import begin, check_waits, semaphore_buffer
+from palladium.copies import begin, check_tokens
 from palladium.errors import PalladiumError
 from palladium.index_maps import Prefetched, check_parameters, indices
 from palladium.refs import read, window, write
 from palladium.scalars import Scalar
+from palladium.semaphores import semaphore_buffer, settle
 from palladium.specs import MemorySpace, Scratch, Semaphore, Squeezed
 from palladium.trace import KernelTrace, user_faults
 from palladium.values import array, convert, known_scalar, to_array
@@ -144,7 +145,8 @@ class _Building:
         self.outputs = [self._placed(operand, next(arguments)) for operand in program.outputs]
         self.scratch = [self._scratch(i, one) for i, one in enumerate(program.scratch)]
         self._level(-1)
-        check_waits(self.trace)
+        check_tokens(self.trace)
+        settle(self.trace)
 
     def _prefetched(self, operand: Operand, pointer: Value) -> Ref:
         """A prefetched operand in SRAM, where index maps and the kernel find it; a large one stays where it is."""

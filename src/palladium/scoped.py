@@ -9,8 +9,8 @@ from loom_core.base import dtype as core
 from loom_core.ops.atomic import AtomicCas, AtomicRmw
 from loom_core.trace.context import current
 from palladium import refs
-from palladium.copies import semaphore_buffer
 from palladium.operators import logical
+from palladium.semaphores import semaphore_buffer
 from palladium.signature import is_buffer, scratch_of
 from palladium.specs import MemorySpace, Semaphore, leaves, rebuild
 from palladium.trace import kernel_trace

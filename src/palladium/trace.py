@@ -34,7 +34,7 @@ class KernelTrace(Trace):
         self.grid: tuple[int, ...] = ()
         self.program_ids: list[Any] = []
         self.unwaited: list[Any] = []
-        self.copies: dict[Any, list[Any]] = {}
+        self.ledgers: dict[Any, Any] = {}
         self.undo: list[Callable[[], None]] = []
         self._position: list[Location] = []
         self._marks: list[int] = []

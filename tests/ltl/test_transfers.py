@@ -14,6 +14,7 @@ import pytest
 import ltl
 from loom_core.base.diagnostics import LoomError
 from loom_core.base.knobs import knobs
+from loom_core.isa.describe import disassemble
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "language.md"
 
@@ -194,6 +195,23 @@ def test_a_copy_is_one_command() -> None:
 
 
 @ltl.jit
+def on_a_queue(out, x, QUEUE: ltl.constexpr):
+    place = ltl.window((8,), ltl.float32)
+    ltl.copy(ltl.make_tensor_descriptor(x, (8,), (1,), (8,)).block((0,)), place, queue=QUEUE).wait()
+    ltl.store(out + ltl.arange(0, 8), ltl.load(place))
+
+
+@pytest.mark.parametrize("queue", [0, 3])
+def test_a_copy_runs_on_the_queue_that_it_names(queue: int) -> None:
+    x = np.arange(8, dtype=np.float32)
+    assert np.array_equal(both(on_a_queue, np.zeros(8, np.float32), x, QUEUE=queue), x)
+    lines = disassemble(on_a_queue.compile("*fp32", "*fp32", queue)).splitlines()
+    assert [line.split("dma", 1)[1][0] for line in lines if "copy src=hbm2" in line] == [str(queue)]
+    with pytest.raises(LoomError, match=r"LOOM-C108.*queue 4, and machine l1 has 4"):
+        on_a_queue.compile("*fp32", "*fp32", 4)
+
+
+@ltl.jit
 def carried(out, x, n, N: ltl.constexpr):
     place = ltl.window((N,), ltl.float32)
     source = ltl.make_tensor_descriptor(x, (n * N,), (1,), (N,))
@@ -242,6 +260,11 @@ def run_time_shape(x: Any) -> None:
     ltl.window((ltl.program_id(0),), ltl.float32)
 
 
+def queue_of_no_command(x: Any) -> None:
+    first = ltl.window((4,), ltl.float32)
+    ltl.copy(first, first, queue=1)
+
+
 def rank_of_block(x: Any) -> None:
     ltl.window((4, 4), ltl.float32).block((0, 0), (4,))
 
@@ -249,6 +272,7 @@ def rank_of_block(x: Any) -> None:
 MISTAKES = {
     shapes_differ: "LOOM-F101", dtypes_differ: "LOOM-F102", descriptor: "LOOM-F105", plain_pointer: "LOOM-F105",
     no_dimension: "LOOM-F104", no_dtype: "LOOM-F102", run_time_shape: "LOOM-F011", rank_of_block: "LOOM-F104",
+    queue_of_no_command: "LOOM-F114",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from loom_core.base.dtype import DType
 from loom_core.codegen.emitter import Access, Address, Emitter, Operand, Register, Window
-from loom_core.codegen.errors import CodegenFault
+from loom_core.codegen.errors import CodegenFault, NoSuchQueue
 from loom_core.codegen.rings import Ring
 from loom_core.codegen.schedule import VIEWS, BlockSchedule
 from loom_core.codegen.storage import Sharing, Tile, row_major, tile_of
@@ -164,6 +164,14 @@ class Context:
         queue = Queue(Queue.DMA0 + self._dma_turn % count)
         self._dma_turn += 1
         return queue
+
+    def numbered_queue(self, number: int) -> Queue:
+        """The DMA queue of a number. NoSuchQueue where the machine has fewer."""
+        if not 0 <= number < self.machine.dma_queues:
+            raise NoSuchQueue(
+                self.emitter.location, number=number, machine=self.machine.name, count=self.machine.dma_queues
+            )
+        return Queue(Queue.DMA0 + number)
 
     @property
     def store_queue(self) -> Queue:

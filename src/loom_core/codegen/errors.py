@@ -61,6 +61,14 @@ class CannotTakeTurns(UserError):
     hint = "leave the number of its slots open; a tile of the stream engine takes turns, an accumulator does not"
 
 
+class NoSuchQueue(UserError):
+    """A copy on a queue that the machine lacks."""
+
+    code = "LOOM-C108"
+    template = "a copy is to run on DMA queue {number}, and machine {machine} has {count}"
+    hint = "queues count from 0; leave it open, and the compiler chooses one"
+
+
 class CodegenFault(InternalError):
     """A broken invariant of the code generator."""
 

@@ -207,8 +207,11 @@ def pack_from_sram(context: Context, value: Value) -> None:
 
 @lowers(memory.DmaStore)
 def lower_dma_store(context: Context, op: memory.DmaStore) -> None:
-    """Copy a tile out; a scalar that the ACP holds goes through a window."""
+    """Copy a tile out; a scalar that the ACP holds goes through a window, or by itself into one."""
     dtype = op.value.type.dtype
+    if op.base in context.regions and op.value not in context.tiles and op.value.type.is_scalar:
+        _store_from_register(context, op)
+        return
     tile = stored_tile(context, op.value)
     place = context.place(op.base, context.scalar(op.offset))
     rows: list[Row] = [
@@ -222,9 +225,30 @@ def lower_dma_store(context: Context, op: memory.DmaStore) -> None:
     emit_copy(context, Copy(*places, dtype, accesses, "store", "stored"), rows, Route(context.store_queue))
 
 
+def _store_from_register(context: Context, op: memory.DmaStore) -> None:
+    """A scalar of the command processor to a window, where it is inside."""
+    emitter, end = context.emitter, Label("stored")
+    ((_, lo, hi),) = op.dimensions
+    low, high = context.scalar(lo), context.scalar(hi)
+    known = isinstance(low, int) and isinstance(high, int) and low <= 0 < high
+    if not known:
+        inside = emitter.scalar("and", emitter.scalar("le", low, 0), emitter.scalar("lt", 0, high))
+        emitter.emit("brz", [inside, end], note="inside")
+    place = context.place(op.base, context.scalar(op.offset))
+    emitter.emit(
+        "sts",
+        [place.space, place.offset, context.scalar(op.value)],
+        flags={"log2_bytes": op.value.type.dtype.itemsize.bit_length() - 1},
+        accesses=[Access(place.target, write=True)],
+    )
+    if not known:
+        emitter.items.append(end)
+
+
 @lowers(memory.DmaCopy)
 def lower_dma_copy(context: Context, op: memory.DmaCopy) -> None:
-    """One descriptor, on the loads' queues."""
+    """One descriptor, on the queue that it names, or one of the loads'."""
+    queue = context.dma_queue() if op.queue is None else context.numbered_queue(op.queue)
     source = context.place(op.source, context.scalar(op.source_offset))
     target = context.place(op.target, context.scalar(op.target_offset))
     rows: list[Row] = []
@@ -234,7 +258,7 @@ def lower_dma_copy(context: Context, op: memory.DmaCopy) -> None:
     accesses = [Access(source.target, write=False), Access(target.target, write=True)]
     places = (source.space, source.offset), (target.space, target.offset)
     copy = Copy(*places, op.source.type.pointee, accesses, "copy", "copied")
-    emit_copy(context, copy, rows, Route(context.dma_queue()))
+    emit_copy(context, copy, rows, Route(queue))
 
 
 @lowers(memory.Window)

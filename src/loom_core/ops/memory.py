@@ -172,7 +172,8 @@ class DmaCopy(Op):
 
     Element (i0, i1, ...) moves from `source` + `source_offset` + sum of source_stride_d * i_d to the place that the
     target's numbers give, where lo_d <= i_d < hi_d; all i64 scalars in bytes. `bounds` holds, for each dimension of
-    `shape`, source stride, target stride, lo and hi.
+    `shape`, source stride, target stride, lo and hi. `queue` is the number of the DMA queue, None leaves it to the
+    compiler.
     """
 
     name = "dma_copy"
@@ -183,6 +184,7 @@ class DmaCopy(Op):
     target_offset = operand()
     bounds = variadic_operand()
     shape = attribute()
+    queue = attribute(None)
 
     @property
     def dimensions(self) -> list[tuple[Value, Value, Value, Value]]:

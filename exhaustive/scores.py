@@ -17,8 +17,12 @@ def recorded() -> dict[str, dict[str, Any]]:
 
 def record(check: str, what: str, score: dict[str, Any]) -> None:
     """Replace one score."""
-    scores = recorded()
-    scores.setdefault(check, {})[what] = score
+    record_all(check, {**recorded().get(check, {}), what: score})
+
+
+def record_all(check: str, found: dict[str, Any]) -> None:
+    """Replace the scores of one check."""
+    scores = {**recorded(), check: found}
     parts = [f"{json.dumps(name)}: {_lines(part)}" for name, part in sorted(scores.items())]
     SCORES.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 

@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -146,7 +146,7 @@ def _leaves(type: Any, value: Any) -> Iterator[Any]:
             yield from _leaves(part, item)
     elif type.startswith("tensordesc"):
         # The sizes and strides stand beside the descriptor too.
-        yield value
+        yield replace(value, base=value.base.base) if _is_wrapper(value.base) else value
         yield from map(int, value.shape)
         yield from map(int, value.strides)
     elif type != "constexpr":

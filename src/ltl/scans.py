@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from loom_core.ir.value import Value
-from loom_core.ops.reduction import Scan, ScanRegion, recognised
+from loom_core.ops.reduction import ScanRegion, recognised
 from loom_core.trace.context import current
+from loom_core.trace.scans import scan
 from ltl.arguments import axis_argument, static_flag
 from ltl.combining import combine_region, scalars, tiles_of
 from ltl.errors import ShapesDiffer, WrongValue, fail
-from ltl.operators import emit
 from ltl.reductions import sum_operand, tile_operand
 from ltl.tensor import tensor
 
@@ -37,7 +37,7 @@ def associative_scan(input: Any, axis: Any, combine_fn: Callable[..., Any], reve
     block = combine_region(combine_fn, scalars(values), "associative_scan")
     kind = recognised(block) if len(values) == 1 else None
     if kind is not None:
-        return _result(emit(Scan, values[0], kind=kind, axis=place, reverse=backwards), single=single)
+        return _result(_known(values[0], kind, place, backwards), single=single)
     operands = [value.value for value in values]
     made: Any = current().builder.create(ScanRegion, operands, regions=[block], axis=place, reverse=backwards)
     return _result(*tiles_of([made] if isinstance(made, Value) else made), single=single)
@@ -50,7 +50,8 @@ def _result(*tiles: tensor, single: bool) -> Any:
 def cumsum(input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None) -> tensor:
     """Sums of the elements up to each along `axis` (from each on if `reverse`), added one after another.
 
-    Computes in `dtype`, by default that of `input`, int32 or uint32 for narrower integers.
+    The result is of `dtype`, by default that of `input`, int32 or uint32 for narrower integers. Floats narrower than
+    float32 are added in float32, and each sum is rounded once.
     """
     return _scan(sum_operand(input, dtype, "cumsum"), "sum", axis, reverse, "cumsum")
 
@@ -62,7 +63,12 @@ def cumprod(input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None) 
 
 def _scan(value: tensor, kind: str, axis: Any, reverse: Any, function: str) -> tensor:
     place = axis_argument(axis, len(value.shape), function)
-    return emit(Scan, value, kind=kind, axis=place, reverse=static_flag(reverse, function, "reverse"))
+    return _known(value, kind, place, static_flag(reverse, function, "reverse"))
+
+
+def _known(value: tensor, kind: str, axis: int, reverse: bool) -> tensor:
+    made = scan(current().builder, value.value, kind, axis, reverse)
+    return tensor(made.type, made)
 
 
 __all__ = ["associative_scan", "cumprod", "cumsum"]

@@ -15,7 +15,7 @@ from loom_core.isa.encoding import decode
 from loom_core.isa.machine import L1_MINI, MachineConfig
 from loom_core.objfile import LoomObject
 from loom_core.ops import elementwise as ew
-from loom_core.ops import memory, shape
+from loom_core.ops import memory, shape, special
 from tests.codegen.execution import compiled, faults
 from tests.codegen.sketch import FILE, Sketch
 
@@ -158,6 +158,17 @@ def many_scalar_inputs() -> Sketch:
     return k
 
 
+def many_numbers() -> Sketch:
+    """Numbers in instructions take streams, one for each number."""
+    k = Sketch(grid=(2, 1, 1))
+    tiles = [k.op(special.RoundMantissa, k.load((8,)), bits=1 + i % 20) for i in range(40)]
+    total = tiles[0]
+    for tile in tiles[1:]:
+        total = k.add(total, tile)
+    k.store(total)
+    return k
+
+
 def a_long_chain() -> Sketch:
     """More operations than a program has instructions."""
     k = Sketch()
@@ -169,7 +180,9 @@ def a_long_chain() -> Sketch:
     return k
 
 
-SPLIT = (many_inputs, many_outputs, many_live_values, many_register_operands, many_scalar_inputs, a_long_chain)
+SPLIT = (
+    many_inputs, many_outputs, many_live_values, many_register_operands, many_scalar_inputs, many_numbers, a_long_chain
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("make", SPLIT, ids=lambda make: make.__name__)

@@ -117,6 +117,25 @@ def test_descriptors_of_the_host() -> None:
     block[(1,)](TensorDescriptor(a, [16, 20], [20, 1], [16, 16]), out, BLOCK=16)
     assert torch.equal(out[:, :12], a[:, 8:])
     assert not out[:, 12:].any()
+    bits = triton.reinterpret(a.view(torch.int32), tl.float32)
+    again = torch.zeros_like(out)
+    block[(1,)](TensorDescriptor(bits, [16, 20], [20, 1], [16, 16]), again, BLOCK=16)
+    assert torch.equal(again, out)
+
+
+@triton.jit
+def shown(x, BLOCK: tl.constexpr):
+    tl.device_print("values", tl.load(x + tl.arange(0, BLOCK)), tl.program_id(0))
+
+
+def test_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    shown[(2,)](torch.tensor([3, 5]), BLOCK=2)
+    assert capsys.readouterr().out.splitlines() == [
+        "pid (0, 0, 0) values: [3 5]",
+        "pid (0, 0, 0) values: 0",
+        "pid (1, 0, 0) values: [3 5]",
+        "pid (1, 0, 0) values: 1",
+    ]
 
 
 @triton.jit

@@ -20,6 +20,11 @@ def add(a, b):
 
 
 @ltl.jit
+def multiply(a, b):
+    return a * b
+
+
+@ltl.jit
 def larger(a, b):
     if a > b:
         return a
@@ -158,6 +163,30 @@ def test_float_scans_go_element_after_element() -> None:
     interpret(kernel, sums, products, x, N=100)
     assert np.array_equal(sums, np.cumsum(x, dtype=np.float32))
     assert np.array_equal(products, np.cumprod(x, dtype=np.float32))
+
+
+@ltl.jit
+def running_products(out, x, N: ltl.constexpr):
+    i = ltl.arange(0, N)
+    ltl.store(out + i, ltl.associative_scan(ltl.load(x + i), 0, multiply))
+
+
+@ltl.jit
+def running_sums(out, x, N: ltl.constexpr):
+    i = ltl.arange(0, N)
+    ltl.store(out + i, ltl.cumsum(ltl.load(x + i), reverse=True))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+def test_scans_of_narrow_floats_round_each_result_once(name: str) -> None:
+    """As those of torch do."""
+    torch = pytest.importorskip("torch")
+    x = torch.from_numpy(np.random.default_rng(7).uniform(0.9, 1.1, 1000).astype(np.float32)).to(getattr(torch, name))
+    sums, products = torch.empty_like(x), torch.empty_like(x)
+    running_sums[(1,)](sums, x, N=1000)
+    running_products[(1,)](products, x, N=1000)
+    assert torch.equal(sums, torch.cumsum(x.flip(0), 0).flip(0))
+    assert torch.equal(products, torch.cumprod(x, 0))
 
 
 @ltl.jit

@@ -481,6 +481,38 @@ def test_a_carried_pointer_with_an_index_tile_is_an_offset_too() -> None:
     assert "dma_gather %x, %" in found and "index = %wrapped" in found and "dma_scatter" in found
 
 
+def test_index_tiles_that_are_added_one_after_another_and_seen_through_views() -> None:
+    """`x + (i % 3)[:, None] + (i % 5)[None, :] + i[None, :]`, carried."""
+    found = lowered(
+        PRELUDE
+        + """
+        %zero = constant {value = 0} : i32
+        %one = constant {value = 1} : i32
+        %row = rem %lane, %three : tile<8xi32>
+        %column = rem %lane, %five : tile<8xi32>
+        %rows = expand_dims %row {axis = 1} : tile<8x1xi32>
+        %columns = expand_dims %column {axis = 0} : tile<1x8xi32>
+        %lanes = expand_dims %lane {axis = 0} : tile<1x8xi32>
+        %xc = expand_dims %xs {axis = 1} : tile<8x1xptr<f32>>
+        %p = addptr %xc, %rows : tile<8x1xptr<f32>>
+        %pb = broadcast %p {shape = [8, 8]} : tile<8x8xptr<f32>>
+        %cb = broadcast %columns {shape = [8, 8]} : tile<8x8xi32>
+        %q = addptr %pb, %cb : tile<8x8xptr<f32>>
+        %lb = broadcast %lanes {shape = [8, 8]} : tile<8x8xi32>
+        %start = addptr %q, %lb : tile<8x8xptr<f32>>
+        %m2 = splat %m {shape = [8, 8]} : tile<8x8xi32>
+        %r = for %zero, %n, %one, %start : tile<8x8xptr<f32>> {
+        ^(%k: i32, %at: tile<8x8xptr<f32>>):
+          %v = load %at : tile<8x8xf32>
+          %next = addptr %at, %m2 : tile<8x8xptr<f32>>
+          yield %next
+        }
+        """
+    )
+    assert "^(%k: i32, %at: i64):" in found
+    assert found.count("dma_gather %x, %") == 1
+
+
 def test_a_carried_pointer_whose_index_tile_changes() -> None:
     body = """
     %zero = constant {value = 0} : i32

@@ -1,29 +1,53 @@
 """Triton's own unit tests that are marked for its interpreter, run on Loom.
 
     git clone https://github.com/triton-lang/triton-cpu
-    python tests/suites/triton_upstream.py triton-cpu/python/test [--every N] [pytest's arguments...]
+    python tests/suites/triton_upstream.py triton-cpu/python/test --results 0.jsonl [--shard 0/16] [for pytest...]
+    python tests/suites/triton_upstream.py --report *.jsonl [--write]
 
-The tests stay outside this repository. `--every N` runs each N-th test. The score is docs/triton.md's.
+`--shard I/N` runs each N-th test from the I-th on, and `--results FILE` adds a line for each test that has run: a run
+that was stopped goes on where it was. `--report` counts what the files hold, and names each failure with its reason;
+`--write` keeps that in tests/suites/scores.json. The tests stay outside this repository.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
+import signal
+import subprocess
 import sys
+import time
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 import pytest
 
-FILES = ("core", "standard", "random", "tuple", "tensor_descriptor")
+FILES: Final = ("core", "standard", "random", "tuple", "tensor_descriptor", "subprocess", "frontend")
+MOST_SECONDS: Final = 240
+"""What one test may take."""
+EXCEPTIONS: Final = {
+    r"test_optimize_thread_locality": "asks for the TTGIR of a GPU",
+    r"test_abs_fp8\[in_dtype4\]|test_dot_max_num_imprecise_acc\[.*float8e4b15": "a float type that Loom refuses",
+    r"test_print\[device_print_pointer": "a pointer has no number that could be printed",
+}
+"""What fails, by the tests' names, and why."""
 
 
 class OnLoom:
-    """Makes Loom the driver before tests are collected, and picks each N-th test."""
+    """Makes Loom the driver before tests are collected, picks the shard's tests and keeps their outcomes."""
 
-    def __init__(self, every: int) -> None:
-        self._every = every
+    def __init__(self, shard: tuple[int, int], results: Path | None, seconds: float) -> None:
+        self._first, self._step = shard
+        self._results = results
+        self._until = time.monotonic() + seconds
+        self._started = 0.0
+        known = read_results([results] if results is not None and results.exists() else [])
+        self._done = {result["test"] for result in known}
 
     def pytest_configure(self) -> None:
         from triton import _internal_testing
@@ -37,20 +61,128 @@ class OnLoom:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = items[:: self._every]
+        for module in {item.module for item in items if item.module.__name__ == "test_subprocess"}:
+            # Its scripts run by `python -m loom.triton`, and print in a form of their own, as in Triton's interpreter.
+            module.is_interpreter = lambda: True
+            module.subprocess = _Subprocess
+        items[:] = [item for item in items[self._first :: self._step] if item.nodeid not in self._done]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Generator[None, Any, Any]:
+        if time.monotonic() > self._until:
+            item.session.shouldstop = "the time given is over"
+        self._started = time.monotonic()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
+        signal.signal(signal.SIGALRM, _too_long)
+        signal.alarm(MOST_SECONDS)
+        try:
+            return (yield)
+        finally:
+            signal.alarm(0)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if self._results is None or not (report.when == "call" or (report.when == "setup" and not report.passed)):
+            return
+        result = {"test": report.nodeid, "outcome": report.outcome, "seconds": round(report.duration, 2)}
+        if not report.passed:
+            result["reason"] = _reason(report)
+        with self._results.open("a") as file:
+            file.write(json.dumps(result) + "\n")
+
+
+class _Subprocess:
+    """Runs scripts with Loom as Triton's driver."""
+
+    @staticmethod
+    def run(command: Sequence[str], **options: Any) -> Any:
+        python, *rest = command
+        return subprocess.run([python, "-m", "loom.triton", *rest], **options)
+
+
+def _too_long(number: int, frame: FrameType | None) -> None:
+    raise TimeoutError(f"a test took more than {MOST_SECONDS} s")
+
+
+def _reason(report: Any) -> str:
+    """The line of a report that says why."""
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[-1])
+    lines = [line for line in report.longreprtext.splitlines() if line.startswith("E  ")]
+    coded = [line for line in lines if "LOOM-" in line]
+    return (coded or lines or [""])[0].removeprefix("E").strip()[:300]
+
+
+# ---- the report ------------------------------------------------------------------------------------------------------
+
+
+def read_results(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """The last outcome of each test that the files know."""
+    found = {}
+    for file in files:
+        for line in file.read_text().splitlines():
+            result = json.loads(line)
+            found[result["test"]] = result
+    return iter(found.values())
+
+
+def score(results: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Numbers of outcomes by file of tests, and the failures with their reasons."""
+    counts: dict[str, Counter[str]] = {}
+    failures = {}
+    for result in results:
+        file, name = result["test"].split("::", 1)
+        counts.setdefault(Path(file).stem, Counter())[result["outcome"]] += 1
+        if result["outcome"] == "failed":
+            known = [why for pattern, why in EXCEPTIONS.items() if re.match(pattern, name)]
+            failures[name] = known[0] if known else f"unexplained: {result['reason']}"
+    return {
+        "files": {name: dict(sorted(count.items())) for name, count in sorted(counts.items())},
+        "failures": failures,
+    }
+
+
+def report(files: Sequence[Path]) -> int:
+    """Print the score; the number of failures without a reason."""
+    found = score(read_results(files))
+    for name, count in found["files"].items():
+        print(f"{name:28} " + ", ".join(f"{number} {what}" for what, number in count.items()))
+    total = sum((Counter(count) for count in found["files"].values()), Counter[str]())
+    ran = total["passed"] + total["failed"]
+    print(f"{total['passed']} of {ran} pass ({total['passed'] / max(1, ran):.2%}), {total['skipped']} skip themselves")
+    for name, why in found["failures"].items():
+        print(f"{name}: {why}")
+    return sum(why.startswith("unexplained") for why in found["failures"].values())
+
+
+def _shard(text: str) -> tuple[int, int]:
+    first, step = map(int, text.split("/"))
+    if not 0 <= first < step:
+        raise argparse.ArgumentTypeError(f"{text}: I/N with 0 <= I < N")
+    return first, step
 
 
 def main() -> int:
-    """Pytest's exit code."""
+    """Pytest's exit code, or 1 where a report has a failure without a reason."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path, help="the folder python/test of a checkout")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="run each N-th test")
+    parser.add_argument("folder", type=Path, nargs="?", help="the folder python/test of a checkout")
+    parser.add_argument("--shard", type=_shard, default=(0, 1), metavar="I/N", help="each N-th test, from the I-th on")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="keep outcomes in FILE, and go on from there")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    parser.add_argument("--report", type=Path, nargs="+", metavar="FILE", help="count the outcomes of files")
     known, rest = parser.parse_known_args()
+    if known.report:
+        return int(report(known.report) > 0)
+    if known.folder is None:
+        parser.error("the folder of the tests is missing")
+    plugin = OnLoom(known.shard, known.results and known.results.resolve(), known.seconds)
     os.chdir(known.folder)
     sys.path.insert(0, str(Path("unit/language").resolve()))
-    files = [] if any(name.endswith(".py") for name in rest) else [f"unit/language/test_{name}.py" for name in FILES]
+    files = [] if any(".py" in name for name in rest) else [f"unit/language/test_{name}.py" for name in FILES]
     options = ["--confcutdir=.", "-c", os.devnull, "--rootdir=.", "-m", "interpreter", "--device", "cpu", "-q"]
-    return int(pytest.main([*options, *files, *rest], plugins=[OnLoom(known.every)]))
+    return int(pytest.main([*options, "--tb=short", *files, *rest], plugins=[plugin]))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.isa.commands import MASKED_OPERANDS
 from loom_core.isa.machine import MachineConfig
-from loom_core.ops import control, debug, memory, reduction, shape
+from loom_core.ops import control, debug, memory, reduction, shape, special
 
 # Operations that only look at a value through other strides, or have no storage at all.
 VIEWS = (shape.Splat, shape.ExpandDims, shape.Broadcast, shape.Transpose, shape.Reshape)
@@ -64,7 +64,7 @@ class _Part:
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
-        self.inputs: set[Value] = set()
+        self.inputs: set[Value | int] = set()  # and numbers
         self.outputs = 0
         self._open: dict[Value, int] = {}  # results so far, and how many of their uses are not in this part
 
@@ -76,6 +76,8 @@ class _Part:
                 continue
             self._open[value] -= 1
             self.outputs -= self._open[value] == 0
+        if isinstance(op, special.RoundMantissa):
+            self.inputs.add(op.bits)
         result = op.results[0]
         self._open[result] = len(result.users)
         self.outputs += bool(result.users)

@@ -132,10 +132,17 @@ class ProgramBuilder:
         if isinstance(op, ew.Bitcast) and op.operand.type.dtype.is_float:
             sources = [self._canonical(op.operand.type.dtype.name, sources[0])]
         if isinstance(op, special.RoundMantissa):
-            zero = (0,) * len(self.space)
-            sources.append(self._stream(_Stream(StreamSpec("scalar", "i32"), op.bits, zero)))
+            sources.append(self._number(op.bits))
         self._results[result] = self.register()
         self.instructions.append(_instr(mnemonic, self._results[result], sources))
+
+    def _number(self, number: int) -> S:
+        """A number that instructions take as an operand."""
+        key = ("number", number)
+        if key not in self._inputs:
+            zero = (0,) * len(self.space)
+            self._inputs[key] = self._stream(_Stream(StreamSpec("scalar", "i32"), number, zero))
+        return self._inputs[key]
 
     def _canonical(self, dtype: str, source: SceOperand) -> SceOperand:
         """The float with its NaNs made canonical, as it is when its bits are looked at."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from loom_core.ir.op import Op
 from loom_core.ir.types import PointerType, TileType
 from loom_core.ir.value import Value
 
@@ -86,10 +87,18 @@ ONE = Polynomial.constant(1)
 
 
 @dataclass(frozen=True)
+class Index:
+    """A tile of integers without a form, as seen through views (splat, broadcast, ...), the innermost first."""
+
+    tile: Value
+    views: tuple[Op, ...] = ()
+
+
+@dataclass(frozen=True)
 class Form:
     """base (a pointer argument, or None for integers) + offset + sum of strides[d] * i_d, in elements.
 
-    `index`: of a pointer, a tile of integers that is added and has no form.
+    `indices`: of a pointer, tiles of integers that are added and have no form.
 
     `widened`: on the way a narrower type, which may have wrapped, was widened. Addresses and masks take the exact
     value; as data the tile has to be computed by its own operations.
@@ -99,7 +108,7 @@ class Form:
     offset: Polynomial
     strides: tuple[Polynomial, ...]
     widened: bool = False
-    index: Value | None = None
+    indices: tuple[Index, ...] = ()
 
     @property
     def is_uniform(self) -> bool:
@@ -112,11 +121,11 @@ def uniform(offset: Polynomial, rank: int, base: Value | None = None) -> Form:
 
 
 def add_forms(a: Form, b: Form) -> Form | None:
-    if (a.base is not None and b.base is not None) or (a.index is not None and b.index is not None):
+    if a.base is not None and b.base is not None:
         return None
     strides = tuple(x + y for x, y in zip(a.strides, b.strides, strict=True))
-    base, index = (y if x is None else x for x, y in ((a.base, b.base), (a.index, b.index)))
-    return Form(base, a.offset + b.offset, strides, index=index)
+    base = b.base if a.base is None else a.base
+    return Form(base, a.offset + b.offset, strides, indices=a.indices + b.indices)
 
 
 def subtract_forms(a: Form, b: Form) -> Form | None:

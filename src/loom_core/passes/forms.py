@@ -5,7 +5,7 @@ gives
     %i: i      %s: n      %o: n + i      %p: x + n + i
 
 Scalars are the atoms of the forms: what computes them stays as it is, and wraps as it does. An integer tile without a
-form may be the index of a pointer's. A tile that a loop carries has a form where every iteration changes its offset
+form may be an index of a pointer's. A tile that a loop carries has a form where every iteration changes its offset
 alone; the offset is then an atom, named by the loop's own value.
 """
 
@@ -25,6 +25,7 @@ from loom_core.passes.affine import (
     ONE,
     ZERO,
     Form,
+    Index,
     Polynomial,
     add_forms,
     is_index,
@@ -32,6 +33,7 @@ from loom_core.passes.affine import (
     subtract_forms,
     uniform,
 )
+from loom_core.passes.simplify import VIEWS
 
 NARROWEST_INDEX_BITS = 32
 """Arithmetic of narrower types wraps too soon to be taken as exact."""
@@ -98,12 +100,14 @@ class Forms:
             return None
         operands = [self._table.get(value) for value in op.operands]
         if isinstance(op, memory.AddPointer) and not type.is_scalar and operands[1] is None:
-            operands[1] = Form(None, ZERO, (ZERO,) * len(type.shape), index=op.offset)
-        elif not isinstance(op, memory.AddPointer) and any(form is not None and form.index for form in operands):
-            return None
+            operands[1] = Form(None, ZERO, (ZERO,) * len(type.shape), indices=(Index(op.offset),))
         if any(form is None for form in operands):
             return None
         form: Form | None = rule(op, *operands)
+        if form is not None and isinstance(op, VIEWS):
+            assert operands[0] is not None
+            seen = tuple(replace(index, views=(*index.views, op)) for index in operands[0].indices)
+            form = replace(form, indices=seen)
         if form is not None and any(operand is not None and operand.widened for operand in operands):
             form = replace(form, widened=True)
         return form
@@ -144,7 +148,7 @@ def _keeps(assumed: Form, given: Form | None) -> bool:
     """Whether one iteration leaves base and strides as they are, and the offset (as data) exact."""
     if given is None or given.base is not assumed.base or given.strides != assumed.strides:
         return False
-    if given.index is not assumed.index:
+    if given.indices != assumed.indices:
         return False
     return given.base is not None or not given.widened
 

@@ -26,11 +26,12 @@ from loom_core.ir.op import Op
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops import atomic, control, elementwise, memory, reduction, shape
-from loom_core.passes.affine import ONE, ZERO, Form, Polynomial, add_forms
+from loom_core.passes.affine import ONE, ZERO, Form, Index, Polynomial, add_forms
 from loom_core.passes.forms import Forms, NotAffine, view_form
 from loom_core.passes.integers import wrap
 from loom_core.passes.log import log_rewrite
 from loom_core.passes.regions import Bounds, Comparison, Condition, Region, region_of
+from loom_core.passes.simplify import VIEWS
 
 INDEX = TileType(i64)
 
@@ -241,7 +242,7 @@ class _Lowering:
     def _box(self, op: memory.Load | memory.Store) -> Region | None:
         """The box that an access covers, or None where no strided descriptor can express it."""
         form, region = self.forms.get(op.pointer), None
-        if form is not None and form.base is not None and form.index is None:
+        if form is not None and form.base is not None and not form.indices:
             everything = Region.everything(len(op.pointer.type.shape))
             region = everything if op.mask is None else region_of(op.mask, self.forms)
         log_rewrite("indexed" if region is None else "accesses", op)
@@ -266,22 +267,30 @@ class _Lowering:
         """A pointer tile as the sum of an affine form and an index tile (new value, in elements; None: nothing)."""
         form = self.forms.get(pointer)
         if form is not None:
-            index = self._sum_of_indices(None, self._data(form.index)) if form.index is not None else None
-            return replace(form, index=None), index
+            total: Value | None = None
+            for index in form.indices:
+                total = self._sum_of_indices(total, self._viewed(index))
+            return replace(form, indices=()), total
         op = pointer.defining_op
         if isinstance(op, memory.AddPointer):
-            inner, index = self._parts(op.pointer)
+            inner, rest = self._parts(op.pointer)
             offset = self.forms.get(op.offset)
-            total = add_forms(inner, offset) if offset is not None and not offset.widened else None
-            if total is not None:
-                return total, index
-            return inner, self._sum_of_indices(index, self._data(op.offset))
-        if isinstance(op, shape.Splat | shape.ExpandDims | shape.Broadcast | shape.Reshape | shape.Transpose):
-            inner, index = self._parts(op.operand)
+            moved = add_forms(inner, offset) if offset is not None and not offset.widened else None
+            if moved is not None:
+                return moved, rest
+            return inner, self._sum_of_indices(rest, self._data(op.offset))
+        if isinstance(op, VIEWS):
+            inner, rest = self._parts(op.operand)
             moved = view_form(op, inner)
-            if moved is not None and index is not None:
-                return moved, self.builder.create(type(op), index, **op.attributes)
+            if moved is not None and rest is not None:
+                return moved, self.builder.create(type(op), rest, **op.attributes)
         raise NotAffine(self.builder.location, what="pointer", access="access")
+
+    def _viewed(self, index: Index) -> Value:
+        tile = self._data(index.tile)
+        for view in index.views:
+            tile = self.builder.create(type(view), tile, **view.attributes)
+        return tile
 
     def _sum_of_indices(self, index: Value | None, more: Value) -> Value:
         """Index tiles of i32 stay so; sums, and other types, are i64."""

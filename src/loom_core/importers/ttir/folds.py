@@ -12,8 +12,9 @@ from loom_core.ir.block import Block
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops.control import Yield
-from loom_core.ops.reduction import Reduce, ReduceRegion, Scan, ScanRegion, recognised
+from loom_core.ops.reduction import Reduce, ReduceRegion, ScanRegion, recognised
 from loom_core.ops.regions import verify_region
+from loom_core.trace.scans import scan
 
 
 def scalar_region(importer: Importer, op: Operation, types: list[TileType], results: list[TileType]) -> Block:
@@ -69,5 +70,5 @@ def _scan(importer: Importer, op: Operation, operands: list[Any]) -> Any:
     reverse = bool(plain(op.attributes.get("reverse", False)))
     kind = recognised(block) if len(operands) == 1 else None
     if kind is not None:
-        return importer.create(Scan, operands[0], kind=kind, axis=axis, reverse=reverse)
+        return scan(importer.trace.builder, operands[0], kind, axis, reverse)
     return importer.create(ScanRegion, operands, regions=[block], axis=axis, reverse=reverse)

@@ -334,7 +334,9 @@ class _Parser:
             self._value(op)
 
     def _types(self, op: Operation) -> None:
-        """What follows a colon: `A, B`, `A * B -> C`, `A to B`, `(A, B) -> C`; a print has `: A : B`."""
+        """What follows a colon: `A, B`, `A * B -> C`, `A to B`, `(A, B) -> C`; a print has `: %a, %b : A, B`."""
+        if self.scanner.looking_at("%"):
+            return
         op.types += self._type_list()
         if self.scanner.match(re.compile(r"to\b")):
             op.result_types += self._type_list()

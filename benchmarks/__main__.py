@@ -1,7 +1,8 @@
 """`python -m benchmarks [name ...] [--out FILE]`: run claims, show them against their bars, write JSON.
 
-OpenBLAS, OpenMP and torch are held to one thread; a core type forced on OpenBLAS is lifted, so that the opponent runs
-its best kernel for this CPU. Both are set before the libraries load, by starting again where needed.
+OpenBLAS, OpenMP and torch are held to one thread, launches to one core; a core type forced on OpenBLAS is lifted, so
+that the opponent runs its best kernel for this CPU. Both are set before the libraries load, by starting again where
+needed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from benchmarks.result import Result
 CLAIMS = (
     "gemm", "functions", "interpreter", "palladium", "movement", "launch", "compile", "interchange", "check", "minilm",
 )  # fmt: skip
-SINGLE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+SINGLE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "LOOM_CORES": "1"}
 FORCED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 PACKAGES = ("numpy", "numba", "llvmlite", "torch", "triton", "jax")
 

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     )
     from loom_core.interchange.verifier import ModuleVerifier, VerifierRegistry, verify_module
     from loom_core.isa.machine import L1, L1_MINI, MachineConfig
-    from loom_core.launch import check, profile
+    from loom_core.launch import check, cores, profile
     from loom_core.objfile import LoomObject, read_object, write_object
 
 __all__ = [
     "L1", "L1_MINI", "Diagnostic", "DiagnosticEngine", "DiagnosticFieldRef", "DiagnosticHighlightRange",
     "DiagnosticParam", "DiagnosticRelatedLocation", "DiagnosticSeverity", "DialectBuilder", "LoomBuilder",
     "LoomDiagnosticError", "LoomError", "LoomObject", "MachineConfig", "ModuleVerifier", "OpCallable",
-    "SourceProvenance", "SourceRange", "VerifierRegistry", "__version__", "check", "default_ops", "default_types",
-    "knobs", "module_builder", "profile", "read_object", "run", "verify_module", "write_object",
+    "SourceProvenance", "SourceRange", "VerifierRegistry", "__version__", "check", "cores", "default_ops",
+    "default_types", "knobs", "module_builder", "profile", "read_object", "run", "verify_module", "write_object",
 ]  # fmt: skip
 
 _HOMES = {
@@ -49,6 +49,7 @@ _HOMES = {
     "LoomObject": "loom_core.objfile",
     "MachineConfig": "loom_core.isa.machine",
     "check": "loom_core.launch",
+    "cores": "loom_core.launch",
     "knobs": "loom_core.base.knobs",
     "profile": "loom_core.launch",
     "read_object": "loom_core.objfile",

@@ -18,7 +18,7 @@ from libloom.arrays import ArrayView
 from libloom.kernel import LoadedKernel, overlaps, register_value
 from loom_core.base.diagnostics import LoomError, UserError
 from loom_core.base.dtype import DType
-from loom_core.base.knobs import knobs, overrides
+from loom_core.base.knobs import encode_name, environment, knobs, overrides
 from loom_core.base.location import Location
 from loom_core.ir.block import Function
 from loom_core.isa.machine import MachineConfig
@@ -26,24 +26,20 @@ from loom_core.objfile import LoomObject
 from loom_core.trace.context import caller
 from loom_core.trace.names import Watch
 
-_ENVIRONMENT: Final[Any] = getattr(os.environ, "_data", os.environ)
-_ENCODE: Final[Callable[[str], Any]] = getattr(os.environ, "encodekey", str)
-_DEBUG: Final = _ENCODE("LOOM_DEBUG")
-_INTERPRET: Final = _ENCODE("LOOM_INTERPRET")
-_CHECK: Final = _ENCODE("LOOM_CHECK")
-_PROFILE: Final = _ENCODE("LOOM_PROFILE")
+_DEBUG, _INTERPRET, _CHECK, _PROFILE = map(encode_name, ("LOOM_DEBUG", "LOOM_INTERPRET", "LOOM_CHECK", "LOOM_PROFILE"))
+_OF_THE_SIMULATOR: Final = {"cores"}
 _TRACES: Final[ContextVar[Traces | None]] = ContextVar("loom_traces", default=None)
 
 
 def quiet() -> bool:
-    """Whether no knob that concerns launches is set, neither in the environment nor by an override."""
-    return not (
-        _DEBUG in _ENVIRONMENT
-        or _INTERPRET in _ENVIRONMENT
-        or _CHECK in _ENVIRONMENT
-        or _PROFILE in _ENVIRONMENT
-        or overrides()
-    )
+    """Whether no knob that concerns launches is set, neither in the environment nor by an override.
+
+    Cores do not count: the simulator itself asks for them.
+    """
+    if _DEBUG in environment or _INTERPRET in environment or _CHECK in environment or _PROFILE in environment:
+        return False
+    found = overrides()
+    return not found or found.keys() == _OF_THE_SIMULATOR
 
 
 class ReadOnlyArgument(UserError):
@@ -155,6 +151,14 @@ def check() -> AbstractContextManager[None]:
     without `other`.
     """
     return knobs.override(check=True)
+
+
+def cores(count: int) -> AbstractContextManager[None]:
+    """`with loom.cores(n):` launches in the block run on `n` simulated cores, as LOOM_CORES=n does.
+
+    A launch whose programs cannot be shared without changing a bit runs on one; `kernel.explain` says why.
+    """
+    return knobs.override(cores=count)
 
 
 class Traces(list[Any]):
@@ -278,6 +282,18 @@ def trace_variant(
     kernel = choose(variant, views)
     values = [register_value(dtype, number) for dtype, number in scalars]
     return kernel.program.trace(kernel.bindings(views), kernel.registers(values, grid))
+
+
+def explain_variant(
+    variant: Variant,
+    views: Sequence[ArrayView],
+    scalars: Sequence[tuple[DType, bool | int | float]],
+    grid: tuple[int, int, int],
+) -> Any:
+    """How a launch would be divided among cores; gives the simulator's division."""
+    kernel = choose(variant, views)
+    values = [register_value(dtype, number) for dtype, number in scalars]
+    return kernel.program.division(kernel.bindings(views), kernel.registers(values, grid))
 
 
 def interpret_variant(

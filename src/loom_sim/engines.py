@@ -33,6 +33,11 @@ def checking_interpreter_address() -> int:
     return _address("checker", "checker", "build_checking_interpreter", signature=jit.INTERPRETER_SIGNATURE)
 
 
+def surveying_interpreter_address() -> int:
+    """The command processor without engines, which notes what they would touch, of `survey`."""
+    return _address("surveyor", "survey", "build_surveying_interpreter", signature=jit.INTERPRETER_SIGNATURE)
+
+
 def element_address(op: SceOp) -> int:
     """The element engine of an SCE opcode."""
     return _address(op.mnemonic, "elements", "build_element", op, signature=jit.ELEMENT_SIGNATURE)

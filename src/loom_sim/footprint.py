@@ -349,9 +349,9 @@ def row_boxes(operands, flags, opcode, boxes):  # type: ignore[no-untyped-def]
     return 3
 
 
-@subroutine("int64(int64, int64, int64)")
-def find_boxes(state, operands, boxes):  # type: ignore[no-untyped-def]
-    """Fill the boxes of the command with these operands; returns how many there are."""
+@subroutine("int64(int64, int64)")
+def find_moves(operands, boxes):  # type: ignore[no-untyped-def]
+    """`find_boxes` for the commands that reach memory outside of SRAM; 0 for the others."""
     header = load_word(operands, -2)
     opcode, flags = header & 255, header >> 24 & 255
     if opcode == OP_LDS:
@@ -372,10 +372,18 @@ def find_boxes(state, operands, boxes):  # type: ignore[no-untyped-def]
         return decode_boxes(operands, flags, 1 if opcode == OP_DECODEF else 0, boxes)
     if opcode in (OP_GATHER, OP_SCATTER, OP_SCATTER_REDUCE, OP_COMPARE_SWAP):
         return indexed_boxes(operands, flags, opcode, boxes)
+    return 0
+
+
+@subroutine("int64(int64, int64, int64)")
+def find_boxes(state, operands, boxes):  # type: ignore[no-untyped-def]
+    """Fill the boxes of the command with these operands; returns how many there are."""
+    header = load_word(operands, -2)
+    opcode, flags = header & 255, header >> 24 & 255
     if opcode in (OP_MATMUL, OP_MATMULF, OP_MATMULI, OP_ACCFILL, OP_ACCLOAD):
         return product_boxes(operands, opcode, boxes)
     if opcode in (OP_PROGRAM, OP_COMBINE):
         return stream_boxes(state, operands, flags, opcode, boxes)
     if opcode in (OP_SORT, OP_HISTOGRAM):
         return row_boxes(operands, flags, opcode, boxes)
-    return 0
+    return find_moves(operands, boxes)

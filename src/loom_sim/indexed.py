@@ -41,13 +41,15 @@ from loom_sim.memory import (
     load_word,
     move_bytes,
     store_word,
+    try_lock,
+    unlock,
     unsigned_at_most,
     wrapping_add,
     wrapping_multiply,
     wrapping_subtract,
 )
 from loom_sim.spaces import check_elements, check_space, out_of_bounds
-from loom_sim.state import COMBINES, DMA_BOXES, OK, SPACE_WORDS, SPACES, SRAM
+from loom_sim.state import ATOMIC_LOCK, COMBINES, DMA_BOXES, OK, SPACE_WORDS, SPACES, SRAM
 
 _SIZE, _MEMORY, _TILE, _INDEX, _MASK, _OLD, _EXPECTED = range(7)  # words of a dimension
 _ONE, _SPARE, _LOWEST, _SPAN, _BASE, _SCALE, _REACH, _SPACE = range(AFTER_BOX, AFTER_BOX + 8)
@@ -175,7 +177,14 @@ def _build(log2: int, where: _Operands, writes: bool, make_row: Any) -> Callable
         if status != OK:
             return status
         collapse(box, arrays)
-        return run_rows(operands, state, flags)
+        lock = load_word(state, ATOMIC_LOCK) if old_at >= 0 else 0
+        if lock != 0:
+            while try_lock(lock) == 0:
+                pass
+        status = run_rows(operands, state, flags)
+        if lock != 0:
+            unlock(lock)
+        return status
 
     return engine
 

@@ -315,14 +315,25 @@ def ignore_command(state, command, operands):  # type: ignore[no-untyped-def]
     """What an untraced run notes of any other command."""
 
 
+@subroutine("int64(int64, int64, int64)", inline=True)
+def run_engine(state, engine, operands):  # type: ignore[no-untyped-def]
+    """Status of a command of the queues: what its engine says."""
+    return call_engine(engine, operands, state)
+
+
 def build_interpreter(
-    on_scalar: Any = ignore_scalar, on_command: Any = ignore_command, before_command: Any = ignore_command
+    on_scalar: Any = ignore_scalar,
+    on_command: Any = ignore_command,
+    before_command: Any = ignore_command,
+    run_command: Any = run_engine,
+    move_scalar: Any = scalar_memory,
 ) -> Callable[[int], int]:
     """int64(int64 state): run until HALT, a fault or the end of the slice; returns the status.
 
     Other interpreters pass hooks of their own: `on_scalar(state)` is called after each command that the loop executes
     itself; `before_command(state, command, operands)` and `on_command` before and after each other one and LDS and STS,
-    with the command's address and its operands, registers replaced.
+    with the command's address and its operands, registers replaced. `run_command(state, engine, operands)` and
+    `move_scalar(state, operands)` stand for the execution of a command, and of LDS and STS.
     """
 
     def interpreter(state):  # type: ignore[no-untyped-def]
@@ -351,7 +362,7 @@ def build_interpreter(
                     status = NO_ENGINE
                     break
                 before_command(state, command, operands)
-                status = call_engine(engine, operands, state)
+                status = run_command(state, engine, operands)
                 if status != OK:
                     break
                 on_command(state, command, operands)
@@ -371,7 +382,7 @@ def build_interpreter(
             elif opcode >= _LDS:
                 operands = resolve_operands(state, command)
                 before_command(state, command, operands)
-                status = scalar_memory(state, operands)
+                status = move_scalar(state, operands)
                 if status != OK:
                     break
                 on_command(state, command, operands)

@@ -74,6 +74,29 @@ def store_word(typing_context, base, index, value):  # type: ignore[no-untyped-d
 
 
 @intrinsic
+def try_lock(typing_context, address):  # type: ignore[no-untyped-def]
+    """1 if the word at `address` was 0 and is 1 now, else 0; what others did before they unlocked it is seen."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        pointer = builder.inttoptr(values[0], _I64.as_pointer())
+        result = builder.cmpxchg(pointer, _I64(0), _I64(1), "acquire", "monotonic")
+        return builder.zext(builder.extract_value(result, 1), _I64)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def unlock(typing_context, address):  # type: ignore[no-untyped-def]
+    """Make the word at `address` 0, after all that was done before."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
+        builder.store_atomic(_I64(0), builder.inttoptr(values[0], _I64.as_pointer()), "release", align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
 def load32(typing_context, address):  # type: ignore[no-untyped-def]
     """The 32 bits at `address`, zero extended."""
     return types.int64(types.int64), _loads(ir.IntType(32), signed=False)

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from loom_core.base.diagnostics import Diagnostic
     from loom_core.isa.encoding import Command
     from loom_core.isa.program import ProgramInfo, SceProgram
+    from loom_core.objfile import CoreAxis
+    from loom_sim.sharing import Division, Sharing
     from loom_sim.trace import Trace
 
 Binding: TypeAlias = tuple[int, int, int]
@@ -55,6 +57,9 @@ Registers: TypeAlias = "Mapping[int, int] | Sequence[int]"
 
 _SLICE: Final = 1 << 20  # work units between two looks at pending signals: some milliseconds of scalar commands
 _ALIGNMENT: Final = 64
+# Names of this module, which are quicker to look up than those of another one.
+_RUNNING, _HALTED, _REPORTED = words.RUNNING, words.HALTED, words.REPORTED
+_GOES_ON: Final = (words.PAUSED, words.REPORTED)
 # The interpreter lock is released during a call.
 engine_call: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
@@ -123,6 +128,7 @@ class Program:
         self._lock = threading.Lock()
         self._tables: NativeTables | None = None
         self._launches = threading.local()
+        self._parts: list[Launch] = []
 
     @property
     def tables(self) -> NativeTables:
@@ -134,6 +140,33 @@ class Program:
                     self._tables = NativeTables(self.object, self._verified)
                 tables = self._tables
         return tables
+
+    @functools.cached_property
+    def sharing(self) -> Sharing | None:
+        """What divides this program's launches among cores; None where it has no axis that cores may share."""
+        from loom_sim.sharing import Sharing
+
+        return Sharing(self) if self.object.abi.core_axes else None
+
+    def division(self, bindings: Sequence[Binding], registers: Registers = (), cores: int = 0) -> Division:
+        """How a run would be divided among cores, and why so; arguments are those of `run`.
+
+        cores: how many there are, whatever the amount of work; 0 for those that a run would have.
+        """
+        from loom_sim.sharing import undivided
+
+        if self.sharing is None:
+            return undivided(self)
+        launch = Launch(self)
+        launch.fill(bindings, registers)
+        return self.sharing.division(launch, cores)
+
+    def take_part(self) -> Launch:
+        """A launch for the part of another core; to be handed back to `give_part`."""
+        return self._parts.pop() if self._parts else Launch(self)
+
+    def give_part(self, launch: Launch) -> None:
+        self._parts.append(launch)
 
     def prepare(self) -> Launch:
         """A launch with arrays of its own, for many runs."""
@@ -226,6 +259,7 @@ class Launch:
         self._view: memoryview[int] = memoryview(self.state.data)
         self._address = self.state.ctypes.data
         self._call = tables.call if call is None else call
+        self._sharing = program.sharing if call is None else None
         self._machine_key = obj.machine.digest()
         self._arena: Arena | None = None
         self._buffers = len(obj.abi.buffers)
@@ -241,6 +275,7 @@ class Launch:
         self._set_space(0, 0, 0, obj.machine.sram_bytes, writable=True)
         for number in range(1, spaces):
             self._set_space(number, 0, 0, 0, writable=number in obj.writable)
+        self.take_all_programs()
         if obj.constants:
             self._set_space(spaces - 1, tables.constants.ctypes.data, 0, len(obj.constants), writable=False)
 
@@ -280,29 +315,61 @@ class Launch:
         self.state[words.INITIAL_REGISTERS : words.INITIAL_REGISTERS + words.REGISTERS] = 0
         for number, value in registers.items() if isinstance(registers, Mapping) else enumerate(registers):
             self.set_register(number, value)
+        self.take_all_programs()
+
+    def take_all_programs(self) -> None:
+        """Give the registers of the ABI's `core_axes` the whole of each axis, once those of the grid are set."""
+        for axis in self.program.object.abi.core_axes:
+            extent = self._view[words.INITIAL_REGISTERS + axis.extent] if axis.extent >= 0 else axis.size
+            self.set_part(axis, (0, extent))
+
+    def set_part(self, axis: CoreAxis, part: tuple[int, int]) -> None:
+        """Run only the programs of a part [start, end) of an axis."""
+        self._view[words.INITIAL_REGISTERS + axis.start], self._view[words.INITIAL_REGISTERS + axis.end] = part
+
+    def take(self, other: Launch, axis: CoreAxis, part: tuple[int, int]) -> None:
+        """Bindings and registers of another launch of the program, but for a part of an axis."""
+        for first, end in (
+            (words.INITIAL_REGISTERS, words.LIVE_REGISTERS),
+            (words.SPACES + words.SPACE_WORDS, len(self.state)),  # SRAM is a core's own
+        ):
+            self.state[first:end] = other.state[first:end]
+        self.set_part(axis, part)
 
     def go(self, command_limit: int | None = None) -> None:
         """Run with the current bindings and registers. See `Program.run`."""
+        if self._sharing is not None and command_limit is None:
+            division = self._sharing.division(self)
+            if division.parts:
+                from loom_sim.cores import run_divided
+
+                run_divided(self, division)
+                return
+        status = self.follow(command_limit)
+        if status != _HALTED:
+            raise self.fault(status)
+
+    def follow(self, command_limit: int | None = None, stopped: Callable[[], bool] = bool) -> int:
+        """Run on one core, in this thread; the status at its end. `stopped` is asked between slices."""
         free = _thread_arenas.free.get(self._machine_key)
         if free is None:
             free = _thread_arenas.free.setdefault(self._machine_key, [])
         arena = free.pop() if free else Arena(self.program.object.machine)
         if arena is not self._arena:
             self._use(arena)
-        self._view[words.RUNNING] = 0
+        self._view[_RUNNING] = 0
         try:
             status = self._call(self._address)
             # Between two slices Python handles signals: a KeyboardInterrupt leaves here.
-            while status in (words.PAUSED, words.REPORTED):
-                if status == words.REPORTED:
+            while status in _GOES_ON and not stopped():
+                if status == _REPORTED:
                     self._answer(arena)
                 if command_limit is not None and self._view[words.EXECUTED] >= command_limit:
                     raise CommandLimit(self._location(), executed=self._view[words.EXECUTED])
                 status = self._call(self._address)
         finally:
             free.append(arena)
-        if status != words.HALTED:
-            raise self._fault(status)
+        return status
 
     def _use(self, arena: Arena) -> None:
         self._arena = arena
@@ -323,7 +390,7 @@ class Launch:
     def _location(self) -> Location:
         return self.program.location_of(self._view[words.PC])
 
-    def _fault(self, status: int) -> LoomError:
+    def fault(self, status: int) -> LoomError:
         build = _FAULTS.get(status)
         word = self._view[words.PC]
         if build is None:

@@ -270,6 +270,7 @@ def _run_lines(
         "    try:",
         "        v = launch.words; f = launch.floats",
         f"        {', '.join(grid)} = sizes",
+        *(f"        v[{register_word(a.end)}] = v[{register_word(a.extent)}]" for a in kernel.object.abi.core_axes),
         *(f"        {line}" for line in text.writes),
         "        launch.go()",
         "    except LoomError as error: raise relocated(error, function) from None",

@@ -260,6 +260,21 @@ class JitFunction:
         except LoomError as error:
             raise without_internal_frames(error) from None
 
+    def explain(self, /, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """How a launch with such arguments is divided among cores, or why it runs on one; `str` of it says so."""
+        from loom_core.launch import explain_variant
+        from ltl import launch
+
+        try:
+            values, arguments = self._read(args, kwargs)
+            names = [parameter.name for parameter in self.parameters]
+            sizes = launch.read_grid(grid, self.traced.name, lambda: dict(zip(names, values, strict=True)))
+            variant = self.variant(tuple(argument.spec for argument in arguments))
+            views, scalars = launch.split_leaves(self.parameters, arguments)
+            return explain_variant(variant, views, scalars, sizes)
+        except LoomError as error:
+            raise without_internal_frames(error) from None
+
     @property
     def profile(self) -> _Profile:
         """`kernel.profile[grid](...)` is `kernel.trace(..., grid=grid)`."""

@@ -115,6 +115,11 @@ class Kernel:
         given = self._given(operands)
         return self.plan(operands, given).trace(given)
 
+    def explain(self, *operands: Any) -> Any:
+        """How a call with such operands is divided among cores, or why it runs on one; `str` of it says so."""
+        given = self._given(operands)
+        return self.plan(operands, given).explain(given)
+
     def _looked_at(self, operands: Sequence[Any]) -> Plan:
         try:
             return self.plan(operands, self._given(operands))

@@ -11,7 +11,7 @@ import numpy as np
 from loom_core.base.dtype import DType
 from loom_core.base.knobs import knobs
 from loom_core.base.location import Location
-from loom_core.launch import Variant, interpret_variant, run_variant, trace_variant
+from loom_core.launch import Variant, explain_variant, interpret_variant, run_variant, trace_variant
 from loom_core.trace.context import caller
 from palladium.arguments import Array, Given, given_operand, maker_of
 from palladium.blocks import Dimension, Movement, check_parallel, check_range, check_revisits, movement
@@ -65,6 +65,12 @@ class Plan:
         traces: list[Any] = []
         self._launch(given, lambda *args: traces.append(trace_variant(*args)))
         return traces[0] if traces else None
+
+    def explain(self, given: Sequence[Given]) -> Any:
+        """How a run would be divided among cores."""
+        found: list[Any] = []
+        self._launch(given, lambda *args: found.append(explain_variant(*args)))
+        return found[0] if found else None
 
     def _launch(self, given: Sequence[Given], run: Callable[..., Any]) -> list[Array]:
         outputs = self._outputs(given)
@@ -133,6 +139,7 @@ def make_plan(declaration: Declaration, operands: Sequence[Any], given: Sequence
         declaration.scratch,
         _arrangement(declaration, operands, len(given)),
         declaration.location,
+        tuple("parallel" in meaning for meaning in declaration.dimension_semantics),
     )
     if 0 in declaration.grid:
         # Nothing runs; the kernel is traced over one point, so that what is wrong with it shows.

@@ -79,7 +79,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Program:
-    """Everything that decides the IR of a kernel."""
+    """Everything that decides the IR of a kernel. `parallel`: for each grid axis, whether it is declared so."""
 
     name: str
     body: Callable[..., Any]
@@ -90,6 +90,7 @@ class Program:
     scratch: tuple[Scratch | Semaphore, ...]
     arrange: Callable[[list[Ref]], tuple[Sequence[Any], dict[str, Any]]]
     location: Location
+    parallel: tuple[bool, ...] = ()
 
 
 @dataclass
@@ -196,7 +197,9 @@ class _Building:
             self._level(axis)
             trace.builder.create(Yield, [], location=self.program.location)
         bounds = [known_scalar(number, core.i32).value for number in (0, size, 1)]
-        trace.builder.create(For, *bounds, [], regions=[block], location=self.program.location)
+        parallel = axis < len(self.program.parallel) and self.program.parallel[axis]
+        marks = {"axis": f"i{axis}", "parallel": parallel}
+        trace.builder.create(For, *bounds, [], regions=[block], location=self.program.location, **marks)
 
     def _body(self) -> None:
         refs = [*self.prefetched, *(placed.ref for placed in (*self.inputs, *self.outputs)), *self.scratch]

@@ -19,6 +19,12 @@ from loom_core.base.diagnostics import UserError
 
 T = TypeVar("T")
 
+# `os.environ.get` raises and catches a KeyError for an absent variable, 0.7 us: too much for each kernel launch.
+# CPython keeps the encoded names in a dictionary, which is many times faster to ask.
+environment: Final[Any] = getattr(os.environ, "_data", os.environ)
+"""What the environment holds: its keys are names as `encode_name` gives them."""
+encode_name: Final[Callable[[str], Any]] = getattr(os.environ, "encodekey", str)
+
 
 class BadKnobValue(UserError):
     code = "LOOM-K001"
@@ -96,9 +102,11 @@ class Knob(Generic[T]):
     default_text: str
     doc: str
     name: str = field(default="", init=False)
+    encoded: Any = field(default=None, init=False, repr=False)
 
     def __set_name__(self, owner: type, name: str) -> None:
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "encoded", encode_name(self.variable))
 
     @overload
     def __get__(self, instance: None, owner: type) -> Knob[T]: ...
@@ -108,10 +116,10 @@ class Knob(Generic[T]):
         if instance is None:
             return self
         overrides = _OVERRIDES.get()
-        if self.name in overrides:
+        if overrides and self.name in overrides:
             value: T = overrides[self.name]
             return value
-        text = _environment(self.variable)
+        text = os.environ.get(self.variable) if self.encoded in environment else None
         return self.default() if text is None else self.parse(text)
 
     def parse(self, text: str) -> T:
@@ -119,16 +127,6 @@ class Knob(Generic[T]):
             return self.value_type.parse(text)
         except ValueError:
             raise BadKnobValue(variable=self.variable, text=text, expected=self.value_type.description) from None
-
-
-def _environment(variable: str) -> str | None:
-    # `os.environ.get` raises and catches a KeyError for an absent variable, 0.7 us: too much for each kernel launch.
-    # CPython keeps the encoded names in a dictionary, which is six times faster to ask.
-    environ = os.environ
-    stored = getattr(environ, "_data", None)
-    if stored is not None and environ.encodekey(variable) not in stored:
-        return None
-    return environ.get(variable)
 
 
 def _constant(value: T) -> Callable[[], T]:
@@ -167,6 +165,11 @@ class Knobs:
     profile: Knob[bool] = Knob(
         "LOOM_PROFILE", FLAG, _constant(False), "0",
         "Run kernels under the cycle model, and show on standard error what each launch costs.",
+    )  # fmt: skip
+    cores: Knob[int] = Knob(
+        "LOOM_CORES", NATURAL, _constant(0), "0",
+        "How many simulated cores share the programs of a launch, where that is proved to change nothing; 0: as many "
+        "as the machine and the CPUs of this process allow, where there is enough work.",
     )  # fmt: skip
     cache: Knob[bool] = Knob(
         "LOOM_CACHE", FLAG, _constant(True), "1",

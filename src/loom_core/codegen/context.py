@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from loom_core.base.dtype import DType
+from loom_core.codegen.cores import CoreAxes
 from loom_core.codegen.emitter import Access, Address, Emitter, Operand, Register, Window
 from loom_core.codegen.errors import CodegenFault, NoSuchQueue
 from loom_core.codegen.rings import Ring
@@ -80,6 +81,7 @@ class Context:
     rings: dict[Block, list[Ring]] = field(default_factory=dict)  # of what a loop over the block stores
     turns: dict[Value, Ring] = field(default_factory=dict)  # the same by value
     reports: list[dict[str, Any]] = field(default_factory=list)
+    core_axes: CoreAxes = field(default_factory=CoreAxes)
     _dma_turn: int = 0
 
     def may_alias(self, a: Value, b: Value) -> bool:

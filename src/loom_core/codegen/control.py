@@ -106,6 +106,7 @@ def lower_for(context: Context, loop: control.For) -> None:
     counter, *carried = block.arguments
     yields = block.operations[-1].operands
     lower, upper, step = (context.scalar(value) for value in (loop.lower, loop.upper, loop.step))
+    lower, upper = context.core_axes.of_loop(loop, lower, upper)
     for argument in carried:
         place(context, argument)
     assign_all(context, list(zip(carried, loop.initial, strict=True)))
@@ -190,14 +191,15 @@ def lower_grid(context: Context, body: Block) -> None:
         with emitter.located(op.location):
             lower_op(context, op)
     columns = tuple(op.result for op in context.function.walk() if isinstance(op, control.ProgramId) and op.axis == 0)
-    ahead = Prefetch(context, body, Counter(columns, 0, context.grid[0], 1), {}, context.options.prefetch == "all")
+    x, y, z = (context.core_axes.of_grid(axis, extent) for axis, extent in enumerate(context.grid))
+    ahead = Prefetch(context, body, Counter(columns, *x, 1), {}, context.options.prefetch == "all")
     start_rings(context)
     with ExitStack() as loops:
         loops.enter_context(emitter.located(context.function.location))
-        loops.enter_context(emitter.loop(ids[2], 0, context.grid[2], 1, note="grid z"))
-        loops.enter_context(emitter.loop(ids[1], 0, context.grid[1], 1, note="grid y"))
+        loops.enter_context(emitter.loop(ids[2], *z, 1, note="grid z"))
+        loops.enter_context(emitter.loop(ids[1], *y, 1, note="grid y"))
         ahead.prologue()
-        loops.enter_context(emitter.loop(ids[0], 0, context.grid[0], 1, note="grid x"))
+        loops.enter_context(emitter.loop(ids[0], *x, 1, note="grid x"))
         advance_rings(context, body)
         ahead.next()
         lower_block(context, body)

@@ -16,6 +16,7 @@ from loom_core.codegen.allocate import Lifetimes, number_registers, place_window
 from loom_core.codegen.assemble import Assembly, window_table
 from loom_core.codegen.context import MOST_SLOTS, Context, Options
 from loom_core.codegen.control import lower_grid
+from loom_core.codegen.cores import find_core_axes
 from loom_core.codegen.emitter import Emitted, Register
 from loom_core.codegen.errors import TileTooLarge, TooManyScalars
 from loom_core.codegen.matmul import product_command
@@ -52,13 +53,15 @@ def _generate(function: Function, machine: MachineConfig, options: Options) -> L
     context = _context(function, machine, options)
     args = _bind_arguments(context)
     reserved = GRID_DIMS + sum(arg.kind == "scalar" for arg in args)
+    axes = context.core_axes = find_core_axes(function, reserved)
+    reserved += 2 * len(axes.shared)
     lower_grid(context, function.body)
     context.emitter.remove_dead_scalars()
     lifetimes = Lifetimes(context.emitter)
     number_registers(lifetimes, function, machine, reserved)
     used = place_windows(lifetimes, function, machine)
     assembly = Assembly(context.emitter, not options.assume_noalias, machine)
-    abi = Abi(tuple(args), (0, 1, 2), used, _noalias(args, options))
+    abi = Abi(tuple(args), (0, 1, 2), used, _noalias(args, options), tuple(axes.shared), tuple(axes.serial))
     return LoomObject(
         commands=assembly.commands,
         programs=assembly.programs,

@@ -32,17 +32,40 @@ class AbiArg(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     written: bool = False
 
 
+class CoreAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An axis of a kernel's programs that cores may share: its loop takes them from `start` to before `end`.
+
+    `start`, `end`: registers preloaded with the part of one core, 0 and the axis' extent where one core runs all.
+    `extent`: the register that holds the extent, or -1 where it is the number `size`.
+    """
+
+    name: str
+    start: int
+    end: int
+    extent: int = -1
+    size: int = 0
+
+
+class SerialAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An axis of a kernel's programs that cores must not share, and why."""
+
+    name: str
+    reason: str
+
+
 class Abi(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a kernel is called. `grid_registers`: registers that hold the grid's size in x, y, z.
 
     `sram_bytes_used`: SRAM that the commands address, per core. `noalias`: pairs of bindings whose memory must not
-    overlap.
+    overlap. `core_axes`: the axes that cores may share, outermost first; `serial_axes`: those that they must not.
     """
 
     args: tuple[AbiArg, ...] = ()
     grid_registers: tuple[int, int, int] = (0, 1, 2)
     sram_bytes_used: int = 0
     noalias: tuple[tuple[int, int], ...] = ()
+    core_axes: tuple[CoreAxis, ...] = ()
+    serial_axes: tuple[SerialAxis, ...] = ()
 
     @property
     def buffers(self) -> tuple[AbiArg, ...]:
@@ -152,6 +175,10 @@ def abi_faults(abi: Abi, machine: MachineConfig) -> Iterator[str]:
         if arg.slot != number:
             yield f"buffer {arg.name!r} has binding {arg.slot}, its place makes it {number}"
     registers = [*abi.grid_registers, *(arg.slot for arg in abi.scalars)]
+    for axis in abi.core_axes:
+        registers += [axis.start, axis.end]
+        if axis.extent not in (-1, *abi.grid_registers):
+            yield f"the extent of axis {axis.name!r} is in register {axis.extent}, which is none of the grid's"
     for register in registers:
         if not 0 <= register < machine.acp_registers:
             yield f"register {register} is not one of the machine's {machine.acp_registers}"

@@ -33,6 +33,9 @@ class For(Op):
 
     The block's arguments are the induction variable and the carried values; its `yield` gives their next values. The
     results are the carried values after the last iteration (the initial ones where there is none).
+
+    `axis` names the grid axis whose programs the iterations are, "" for a loop of the kernel's own; `parallel`: its
+    author has declared that programs along it hand nothing on.
     """
 
     name = "for"
@@ -42,6 +45,8 @@ class For(Op):
     upper = operand()
     step = operand()
     initial = variadic_operand()
+    axis = attribute("")
+    parallel = attribute(False)
 
     def infer(self) -> tuple[TileType, ...]:
         return tuple(value.type for value in self.initial)

@@ -359,7 +359,7 @@ class _Lowering:
             self._operations_before_yield(old)
             given = [self._carried(*pair) for pair in zip(old.arguments[1:], old.operations[-1].operands, strict=True)]
             self.builder.create(control.Yield, given, location=old.operations[-1].location)
-        new = self.builder.create_op(control.For, *bounds, carried, regions=[block])
+        new = self.builder.create_op(control.For, *bounds, carried, regions=[block], **op.attributes)
         self._bind_carried(op.results, new.results)
 
     def _carried(self, argument: Value, given: Value) -> Value:

@@ -85,7 +85,11 @@ machine give the same bytes on every host. This one uses {sram} bytes of SRAM in
 
 `loom_sim` interprets the binary stream: scalar commands in line, engine commands through a table of compiled
 functions, of which it compiles only those that the object names. `run` gives the bits that `interp` gives; `trace`
-adds the cycle model of `isa/cost.py`. Every address is checked against the buffers and windows that exist."""
+adds the cycle model of `isa/cost.py`. Every address is checked against the buffers and windows that exist.
+
+The programs of a launch run on several cores where a survey of its commands (`sharing`) shows that no core writes what
+another one reads or writes: then each core runs a part of one axis of the grid, in a thread of its own. Otherwise one
+core runs all; `kernel.explain(...)` says which, and the lines that decide it."""
 
 
 def architecture_markdown() -> str:

@@ -31,6 +31,8 @@ class RegisterNames:
     def __init__(self, subject: LoomObject, commands: Mapping[int, Command]) -> None:
         self._held = dict(zip(subject.abi.grid_registers, _GRID_NAMES, strict=True))
         self._held |= {argument.slot: argument.name for argument in subject.abi.scalars}
+        for axis in subject.abi.core_axes:
+            self._held |= {axis.start: f"start.{axis.name}", axis.end: f"end.{axis.name}"}
         self._writes = [(at, register) for at, c in commands.items() if (register := _written(c)) is not None]
         self._variables = _loop_variables(subject, commands)
         # word index -> registers that are no longer known from that command on

@@ -21,6 +21,7 @@ PASSES = OPS | {"loom_core.interp", "loom_core.passes"}
 CORE = OBJECT | PASSES | {"loom_core.trace", "loom_core.interchange", "loom_core.importers", "loom_core.codegen"}
 CORE |= {"loom_core.formats"}
 RUN = CORE | {"loom_core.cache", "loom_core.compile", "loom_core.checks", "loom_core.launch", "loom_sim", "libloom"}
+FRONTEND = RUN | {"loom_core.kernel_view"}
 
 # Each layer and what it may import besides itself and `loom_core` (its version). A new layer is a new row.
 LAYERS: dict[str, set[str]] = {
@@ -43,11 +44,12 @@ LAYERS: dict[str, set[str]] = {
     "libloom": OBJECT | {"loom_sim"},
     "loom_core.checks": PASSES | OBJECT | {"libloom"},
     "loom_core.launch": RUN,
-    "ltl": RUN,
-    "palladium": RUN,
+    "loom_core.kernel_view": BASE | {"loom_core.launch"},
+    "ltl": FRONTEND,
+    "palladium": FRONTEND,
     "tensorloom": BASE,
-    "loom": RUN | {"ltl", "palladium"},
-    "loom_core.tools": RUN | {"ltl", "palladium", "tensorloom", "loom"},
+    "loom": FRONTEND | {"ltl", "palladium"},
+    "loom_core.tools": FRONTEND | {"ltl", "palladium", "tensorloom", "loom"},
 }
 OURS = {layer.partition(".")[0] for layer in LAYERS}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}

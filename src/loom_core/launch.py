@@ -85,6 +85,10 @@ class Variant:
         """Compiled for arrays of which some may overlap."""
         return self._kernel(False)
 
+    def compiled(self) -> list[tuple[bool, LoadedKernel]]:
+        """What has been compiled so far, and whether for arrays that do not overlap."""
+        return list(self._kernels.items())
+
     def _kernel(self, apart: bool) -> LoadedKernel:
         with self._compiling:
             if apart not in self._kernels:
@@ -168,6 +172,9 @@ class Traces(list[Any]):
     def cycles(self) -> int:
         """Cycles of all of them, one after the other."""
         return sum(trace.cycles for trace in self)
+
+    def _repr_html_(self) -> str:
+        return "".join(trace._repr_html_() for trace in self)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from loom_sim import state as words
 from loom_sim import timeline as layout
 
 if TYPE_CHECKING:
+    from loom_sim.profile import Profile
     from loom_sim.program import Binding, Program, Registers
 
 EVENT_FIELDS: Final = ("word", "queue", "issued", "started", "freed", "done", "hbm_bytes", "sram_bytes")
@@ -44,6 +45,7 @@ class Trace:
     `hbm_bytes`, `sram_bytes`: traffic. `matrix_flops`: 2 a multiply-add; `stream_operations`: elements times SCE
     instructions. `events`: one record (`EVENT_DTYPE`) for each queued command, in issue order, with times in cycles;
     those past the limit of the call are only counted, in `events_total`. `commands`: all, those of the ACP too.
+    `program`: what ran.
     """
 
     machine: str
@@ -57,10 +59,26 @@ class Trace:
     stream_operations: int
     events: npt.NDArray[Any]
     events_total: int
+    program: Program
 
     def __repr__(self) -> str:
         busy = "".join(f", {name} {self.busy_fraction(name):.0%}" for name, use in self.queues.items() if use.commands)
         return f"<Trace on {self.machine}: {self.cycles:,} cycles{busy}>"
+
+    def _repr_html_(self) -> str:
+        return self.profile._repr_html_()
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel that ran, "" where its object does not say."""
+        return self.program.object.name
+
+    @property
+    def profile(self) -> Profile:
+        """What the figures say: what the run is bound by, and where its lines work and wait."""
+        from loom_sim.profile import profile_of
+
+        return profile_of(self.program, self)
 
     def busy_fraction(self, queue: str) -> float:
         """Part of all cycles that a queue works, 0 to 1. ValueError for a name, in either case, that is no queue's."""
@@ -136,4 +154,5 @@ class _Model:
             stream_operations=trace[layout.STREAM_OPERATIONS],
             events=self.events[:kept].copy(),
             events_total=trace[layout.EVENT_COUNT],
+            program=program,
         )

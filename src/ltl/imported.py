@@ -100,6 +100,12 @@ class ImportedKernel:
     def name(self) -> str:
         return self.function.name
 
+    def __repr__(self) -> str:
+        return repr(self.function).replace("<func @", "<imported kernel ", 1)
+
+    def _repr_html_(self) -> str:
+        return self.function._repr_html_()
+
     @cached_property
     def _variant(self) -> Variant:
         from loom_core.isa.machine import L1

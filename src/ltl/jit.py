@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, overload
 
+from loom_core.base.cells import shown_file
 from loom_core.base.diagnostics import LoomError, without_internal_frames
 from loom_core.base.knobs import knobs
 from loom_core.ir.block import Function
@@ -280,8 +282,21 @@ class JitFunction:
         """`kernel.profile[grid](...)` is `kernel.trace(..., grid=grid)`."""
         return _Profile(self)
 
+    def _shown(self) -> tuple[str, str]:
+        """The signature, and where the kernel is."""
+        source = self.traced.source
+        parameters = ", ".join(f"{p.name}: constexpr" if p.static else p.name for p in self.parameters)
+        return f"{self.traced.name}({parameters})", f"{os.path.basename(shown_file(source.file))}:{source.first_line}"
+
     def __repr__(self) -> str:
-        return f"<kernel {self.traced.name} of {self.traced.source.file}>"
+        from loom_core.kernel_view import kernel_text
+
+        return kernel_text(*self._shown(), len(self._variants))
+
+    def _repr_html_(self) -> str:
+        from loom_core.kernel_view import kernel_html
+
+        return kernel_html(*self._shown(), self.arg_names, list(self._variants.values()))
 
 
 class _Profile:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from loom_core.base.cells import shown_file
 from loom_core.base.diagnostics import LoomError, without_internal_frames
 from loom_core.isa.machine import L1, MachineConfig
 from loom_core.launch import quiet
@@ -126,8 +128,28 @@ class Kernel:
         except LoomError as error:
             raise without_internal_frames(error) from None
 
+    def _shown(self) -> tuple[str, str]:
+        """The signature, and where the kernel is."""
+        declaration = self.declaration
+        grid = f", grid={declaration.grid}" if declaration.grid else ""
+        where = declaration.location
+        return (
+            f"{declaration.name}({', '.join(declaration.parameters)}{grid})",
+            f"{os.path.basename(shown_file(where.file))}:{where.line}",
+        )
+
     def __repr__(self) -> str:
-        return f"<kernel {self.declaration.name}>"
+        from loom_core.kernel_view import kernel_text
+
+        return kernel_text(*self._shown(), len(self._plans))
+
+    def _repr_html_(self) -> str:
+        from loom_core.kernel_view import kernel_html
+
+        variants = [plan.variant for plan in list(self._plans.values())]
+        columns = max((len(variant.specs) for variant in variants), default=0)
+        names = [*self.declaration.parameters, *[""] * columns][:columns]
+        return kernel_html(*self._shown(), names, variants)
 
 
 def kernel(

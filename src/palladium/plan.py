@@ -149,7 +149,7 @@ def make_plan(declaration: Declaration, operands: Sequence[Any], given: Sequence
         not (written and (output.in_place or (output.movement is not None and output.movement.covers)))
         for written, output in zip(traced.written, outputs, strict=True)
     )
-    shown = (*(one.kind for one in given),)
+    shown = tuple(_kind(one.dtype.name, one.shape) for one in given)
     variant = Variant(shown, traced.function, [], declaration.machine, declaration.name)
     return Plan(declaration, variant, fills, tuple(making.checks))
 

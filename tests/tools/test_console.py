@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loom_core.tools.console import byte_count, show_table
+from loom_core.base.units import byte_count
+from loom_core.tools.console import show_table
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 
 from loom_core.isa.commands import Queue
 from loom_core.isa.machine import L1
-from loom_core.tools.profile import Profile, limits_of
+from loom_sim.profile import Profile, limits_of
 from loom_sim.trace import EVENT_DTYPE, QueueUse, Trace
 
 CYCLES = 100_000
@@ -27,7 +27,7 @@ def profile(
     trace = Trace(
         machine=L1.name, machine_digest=L1.digest(), cycles=CYCLES, commands=events, queues=queues, hbm_bytes=hbm,
         sram_bytes=0, matrix_flops=flops, stream_operations=stream, events=np.zeros(0, EVENT_DTYPE),
-        events_total=events,
+        events_total=events, program=None,
     )  # fmt: skip
     return Profile(L1, trace, limits_of(L1, trace), ())
 

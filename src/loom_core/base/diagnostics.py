@@ -12,6 +12,8 @@ and raised with the values of the template's fields: `raise TileTooLarge(locatio
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 import linecache
 import re
@@ -24,6 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
+from loom_core.base.cells import shown_file
 from loom_core.base.location import UNKNOWN, Location
 
 Severity = Literal["error", "warning", "note"]
@@ -58,6 +61,11 @@ class Diagnostic:
 
     def __str__(self) -> str:
         return render(self)
+
+    def _repr_html_(self) -> str:
+        from loom_core.base.html import coloured, document, tag
+
+        return document(tag("pre", coloured(render(self, color=True))))
 
 
 def _register(cls: type[LoomError]) -> None:
@@ -140,6 +148,16 @@ class LoomError(Exception):
     def __str__(self) -> str:
         return "\n".join(render(diagnostic) for diagnostic in self.diagnostics)
 
+    def _repr_html_(self) -> str:
+        return "".join(diagnostic._repr_html_() for diagnostic in self.diagnostics)
+
+    def _render_traceback_(self) -> Any:
+        """The traceback as IPython draws it, of the user's frames alone."""
+        from IPython import get_ipython
+
+        error = without_internal_frames(self)
+        return get_ipython().InteractiveTB.structured_traceback(type(self), error, error.__traceback__)
+
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return _rebuild, (type(self), self.diagnostics)
 
@@ -216,11 +234,14 @@ def _labelled(label: str, text: str) -> str:
 
 
 def _position(location: Location) -> str:
-    if location.column < 0:
+    if not location.known:
         return str(location)
+    place = f"{shown_file(location.file)}:{location.line}"
+    if location.column < 0:
+        return place
     source = _source_line(location)
     column = len(_prefix(source, location.column)) if source is not None else location.column
-    return f"{location.file}:{location.line}:{column + 1}"
+    return f"{place}:{column + 1}"
 
 
 def _source_line(location: Location) -> str | None:
@@ -262,6 +283,8 @@ def _cells(character: str) -> int:
 _SOURCES: Final = Path(__file__).resolve().parents[2]
 INTERNAL_PACKAGES: Final = ("loom", "loom_core", "loom_sim", "libloom", "ltl", "palladium", "tensorloom")
 _INTERNAL: Final = tuple(str(_SOURCES / package) + sep for package in INTERNAL_PACKAGES for sep in ("/", "\\"))
+_BETWEEN: Final = (contextlib.__file__, functools.__file__)
+"""Files of Python whose frames stand between internal ones."""
 
 Error = TypeVar("Error", bound=BaseException)
 
@@ -281,9 +304,11 @@ def without_internal_frames(error: Error) -> Error:
     if isinstance(error, InternalError) or knobs.full_traceback:
         return error
     kept: list[TracebackType] = []
-    entry = error.__traceback__
+    entry, inside = error.__traceback__, False
     while entry is not None:
-        if not _is_internal(entry.tb_frame.f_code.co_filename):
+        file = entry.tb_frame.f_code.co_filename
+        inside = _is_internal(file) or (inside and file in _BETWEEN)
+        if not inside:
             kept.append(entry)
         entry = entry.tb_next
     chain: TracebackType | None = None

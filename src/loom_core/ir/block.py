@@ -83,3 +83,12 @@ class Function:
         from loom_core.ir.printer import print_function
 
         return print_function(self)
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"%{argument.name or i}: {argument.type}" for i, argument in enumerate(self.arguments))
+        return f"<func @{self.name}({arguments}), {sum(1 for _ in self.walk())} operations; print() shows them>"
+
+    def _repr_html_(self) -> str:
+        from loom_core.ir.highlight import function_html
+
+        return function_html(self)

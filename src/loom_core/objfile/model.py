@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from loom_core.base.dtype import ALL
+from loom_core.base.units import byte_count
 from loom_core.isa.machine import MachineConfig
 
 _DTYPE_NAMES = frozenset(dtype.name for dtype in ALL)
@@ -121,7 +122,7 @@ class Symbol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     length: int = 0
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LoomObject:
     """A compiled kernel. commands, programs: 1-D uint64 words; constants: the constants space; manifest: JSON values.
 
@@ -138,6 +139,21 @@ class LoomObject:
     symbols: tuple[Symbol, ...] = ()
     manifest: dict[str, Any] = dataclasses.field(default_factory=dict)
     machine: MachineConfig = dataclasses.field(kw_only=True)
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{a.name}: {'*' * (a.kind == 'buffer')}{a.dtype}" for a in self.abi.args)
+        size, used = byte_count(self.commands.nbytes), byte_count(self.abi.sram_bytes_used)
+        return f"<object {self.name}({arguments}) for {self.machine.name}: {size} of commands, {used} of SRAM>"
+
+    def _repr_html_(self) -> str:
+        from loom_core.objfile.view import object_html
+
+        return object_html(self)
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel, "" where the manifest gives none."""
+        return str(self.manifest.get("kernel", ""))
 
     @property
     def spaces(self) -> int:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from loom_core.base.dtype import DType, by_name
 from loom_core.base.location import Location
+from loom_core.base.units import byte_count
 from loom_core.objfile import Abi, AbiArg
-from loom_core.tools.console import byte_count
 from loom_core.tools.diagnostics import (
     BadArgument,
     BadGrid,

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Final
 
 import click
-
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def byte_count(value: float) -> str:
-    """A number of bytes with a binary unit: 1536 -> "1.5 KiB"."""
-    step = 0
-    while abs(value) >= 1024 and step < len(_UNITS) - 1:
-        value /= 1024
-        step += 1
-    return f"{value:.0f} {_UNITS[step]}" if value == int(value) else f"{value:.1f} {_UNITS[step]}"
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:

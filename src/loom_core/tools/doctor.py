@@ -21,7 +21,7 @@ import numpy as np
 from loom_core import __version__
 from loom_core.base.diagnostics import LoomError
 from loom_core.base.knobs import all_knobs, knobs
-from loom_core.tools.console import byte_count
+from loom_core.base.units import byte_count
 
 Status = Literal["ok", "note", "wrong"]
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from loom_core.base.dtype import by_name
+from loom_core.base.units import byte_count
 from loom_core.isa.codes import ALL_CODE_FORMATS
 from loom_core.isa.commands import SPACE_SRAM, Queue
 from loom_core.isa.encoding import Command, Operand, decode_at, operand_layout
 from loom_core.isa.program import decode_program
 from loom_core.isa.sce import DTYPE_NAMES, SCE_BY_OPCODE
 from loom_core.objfile import LoomObject, SourceEntry
-from loom_core.tools.console import byte_count
 from loom_core.tools.registers import RegisterNames, grouped
 
 _CONDITIONAL: Final = re.compile(r"\((?P<condition>[^()]*(?:\(.*\))?[^()]* <=? .*)\) \* (?P<size>\d+)")

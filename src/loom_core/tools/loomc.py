@@ -16,11 +16,12 @@ import click
 
 from loom_core import __version__
 from loom_core.base.diagnostics import Diagnostic, LoomError, render
+from loom_core.base.units import byte_count
 from loom_core.isa.describe import disassemble
 from loom_core.objfile import LoomObject, validate
 from loom_core.objfile.errors import NotAnObject
 from loom_core.tools.compile_source import compile_command
-from loom_core.tools.console import byte_count, show_table
+from loom_core.tools.console import show_table
 from loom_core.tools.diagnostics import BadGrid, BadUsage
 from loom_core.tools.diff import diff_command
 from loom_core.tools.doctor import doctor_command
@@ -34,7 +35,7 @@ from loom_core.tools.replay import replay_command
 
 if TYPE_CHECKING:
     from loom_core.tools.arguments import Launch
-    from loom_core.tools.profile import Profile
+    from loom_sim.profile import Profile
 
 FINDINGS: Final = 1
 BAD_USAGE: Final = 2
@@ -287,7 +288,7 @@ def profile(
     file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, events: int, shown: int, as_json: bool
 ) -> None:
     """Run an object under the cycle model: cycles of each engine, roofline, stalls."""
-    from loom_core.tools.profile import profile_of
+    from loom_sim.profile import profile_of
 
     found = load_object(file)
     launch = _launch(found, inputs, typed, grid)
@@ -305,7 +306,7 @@ def show_profile(result: Profile, shown: int) -> None:
     """Print a profile: totals, queues, roofline, and the `shown` lines that cost the most."""
     trace = result.trace
     click.echo(
-        f"{trace.cycles} cycles ({result.microseconds:.3g} us) on one core of {trace.machine} ({trace.machine_digest})"
+        f"{trace.cycles} cycles ({result.microseconds:,.1f} us) on one core of {trace.machine} ({trace.machine_digest})"
     )
     whole = max(trace.cycles, 1)
     rows = [

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from loom_core.base.units import byte_count
 from loom_core.isa.machine import L1
-from loom_core.tools.console import byte_count
 
 SOURCE_TREE: Final = Path(__file__).resolve().parents[3]
 RESULTS: Final = SOURCE_TREE / "benchmarks" / "results" / "latest.json"

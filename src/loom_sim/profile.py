@@ -9,10 +9,11 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from loom_core.base.cells import shown_file
+from loom_core.base.units import byte_count
 from loom_core.isa.commands import Queue
 from loom_core.isa.encoding import decode_at
 from loom_core.isa.machine import MachineConfig
-from loom_core.tools.console import byte_count
 
 if TYPE_CHECKING:
     from loom_sim import Program
@@ -59,7 +60,7 @@ class Verdict:
     advice: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Profile:
     """The profile of one run. `lines` covers the first `events_seen` of `events_total` queued commands."""
 
@@ -67,6 +68,15 @@ class Profile:
     trace: Trace
     limits: tuple[Limit, ...]
     lines: tuple[LineUse, ...]
+
+    def __repr__(self) -> str:
+        trace = self.trace
+        return f"<Profile of {trace.kernel} on {trace.machine}: {trace.cycles:,} cycles; {self.verdict.text}>"
+
+    def _repr_html_(self) -> str:
+        from loom_sim.profile_view import profile_html
+
+        return profile_html(self)
 
     @property
     def bound(self) -> Limit:
@@ -217,7 +227,7 @@ def _lines(program: Program, trace: Trace) -> list[LineUse]:
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for word, queue, issued, started, freed in trace.events[["word", "queue", "issued", "started", "freed"]].tolist():
         location = program.location_of(word)
-        source = f"{location.file}:{location.line}" if location.known else ""
+        source = f"{shown_file(location.file)}:{location.line}" if location.known else ""
         entry = sums[source, Queue(queue).name, mnemonics[word]]
         entry[0] += 1
         entry[1] += freed - started

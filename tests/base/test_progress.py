@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import sys
+import threading
+import time
 
 import pytest
 
-from loom_core.base.progress import Progress
+from loom_core.base.progress import Progress, elapsed
 
 
 class Terminal(io.StringIO):
@@ -48,3 +51,25 @@ def test_nothing_is_written_elsewhere() -> None:
     with Progress(file) as line:
         line.show("text")
     assert file.getvalue() == ""
+
+
+def test_seconds_are_shown_while_something_runs() -> None:
+    terminal = Terminal()
+    with elapsed("running", terminal, every=0.01):
+        deadline = time.monotonic() + 10
+        while "running: 0 s" not in terminal.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        assert terminal.screen() == "running: 0 s"
+    assert terminal.screen().strip() == ""
+    file = io.StringIO()
+    before = threading.active_count()
+    with elapsed("running", file, every=0.001):
+        assert threading.active_count() == before
+    assert file.getvalue() == ""
+
+
+def test_programs_without_an_error_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    with Progress() as line:
+        line.show("text")
+    assert not line.watched

@@ -16,6 +16,7 @@ import click
 
 from loom_core import __version__
 from loom_core.base.diagnostics import Diagnostic, LoomError, render
+from loom_core.base.progress import elapsed
 from loom_core.base.units import byte_count
 from loom_core.isa.describe import disassemble
 from loom_core.objfile import LoomObject, validate
@@ -257,9 +258,10 @@ def run(
     from loom_sim import load  # only now: it brings the JIT compiler
 
     program = load(found)
-    findings = program.check(launch.bindings, launch.registers) if check else []
-    if not check:
-        program.run(launch.bindings, launch.registers)
+    with elapsed("running"):
+        findings = program.check(launch.bindings, launch.registers) if check else []
+        if not check:
+            program.run(launch.bindings, launch.registers)
     show_written({a.name: launch.buffers[a.name] for a in found.abi.buffers if a.written}, outputs)
     if findings:
         show_diagnostics(findings)
@@ -295,7 +297,9 @@ def profile(
     from loom_sim import load  # only now: it brings the JIT compiler
 
     program = load(found)
-    result = profile_of(program, program.trace(launch.bindings, launch.registers, max_events=events))
+    with elapsed("running under the cycle model"):
+        trace = program.trace(launch.bindings, launch.registers, max_events=events)
+    result = profile_of(program, trace)
     if as_json:
         _print_json(result.as_dict())
     else:

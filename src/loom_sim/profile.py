@@ -1,6 +1,7 @@
 """What a traced run says about a kernel: queues, the roofline, and the source lines where queues work and wait.
 
-All figures are of one core, from the cycle model of `isa.cost`; they belong to the machine whose digest they name.
+All figures come from the cycle model of `isa.cost`, of the cores that shared the programs taken together; they belong
+to the machine whose digest they name.
 """
 
 from __future__ import annotations
@@ -110,6 +111,12 @@ class Profile:
             "cycles": trace.cycles,
             "microseconds": self.microseconds,
             "commands": trace.commands,
+            "cores": trace.cores,
+            "division": trace.division,
+            "parts": [
+                {"cycles": part.cycles, "queues": {name: asdict(use) for name, use in part.queues.items()}}
+                for part in trace.parts
+            ],
             "queues": {name: asdict(use) for name, use in trace.queues.items()},
             "hbm_bytes": trace.hbm_bytes,
             "sram_bytes": trace.sram_bytes,
@@ -136,11 +143,11 @@ def profile_of(program: Program, trace: Trace) -> Profile:
 
 def limits_of(machine: MachineConfig, trace: Trace) -> tuple[Limit, ...]:
     """What each resource of the machine would take alone: the roofs of the roofline, in cycles."""
-    flops = _FLOPS_PER_CELL * machine.mxu_rows * machine.mxu_cols / machine.mxu_fp32_divisor
+    flops = trace.cores * _FLOPS_PER_CELL * machine.mxu_rows * machine.mxu_cols / machine.mxu_fp32_divisor
     return (
         Limit("HBM bandwidth", trace.hbm_bytes, "bytes", machine.hbm_bytes_per_cycle),
         Limit("matrix engine, fp32", trace.matrix_flops, "flops", flops),
-        Limit("stream engine", trace.stream_operations, "operations", machine.sce_lanes),
+        Limit("stream engine", trace.stream_operations, "operations", trace.cores * machine.sce_lanes),
     )
 
 
@@ -223,16 +230,17 @@ def _about_programs(profile: Profile) -> str:
 def _lines(program: Program, trace: Trace) -> list[LineUse]:
     """Uses by source line, queue and command, the busiest first."""
     mnemonics = {at: command.mnemonic for at, command in decode_at(program.object.commands).items()}
-    free: dict[int, int] = defaultdict(int)
+    free: dict[tuple[int, int], int] = defaultdict(int)
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for word, queue, issued, started, freed in trace.events[["word", "queue", "issued", "started", "freed"]].tolist():
+    fields = ["word", "queue", "issued", "started", "freed", "core"]
+    for word, queue, issued, started, freed, core in trace.events[fields].tolist():
         location = program.location_of(word)
         source = f"{shown_file(location.file)}:{location.line}" if location.known else ""
         entry = sums[source, Queue(queue).name, mnemonics[word]]
         entry[0] += 1
         entry[1] += freed - started
         # The queue is in order: what it spends on earlier commands is not this command's waiting.
-        entry[2] += started - max(issued, free[queue])
-        free[queue] = freed
+        entry[2] += started - max(issued, free[core, queue])
+        free[core, queue] = freed
     uses = [LineUse(*key, *values) for key, values in sums.items()]
     return sorted(uses, key=lambda use: (-use.busy, -use.waiting, use.source, use.queue, use.what))

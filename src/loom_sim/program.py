@@ -188,14 +188,17 @@ class Program:
         finally:
             free.append(launch)
 
-    def trace(self, bindings: Sequence[Binding], registers: Registers = (), max_events: int = 10_000) -> Trace:
+    def trace(
+        self, bindings: Sequence[Binding], registers: Registers = (), max_events: int = 10_000, cores: int = 0
+    ) -> Trace:
         """Run once and say what the commands would cost on the machine; arguments and errors are those of `run`.
 
-        At most `max_events` events are kept.
+        At most `max_events` events a core are kept. `cores`: how many may share the programs; 0 for those that are
+        asked for, else those of the machine.
         """
         from loom_sim.trace import run_traced
 
-        return run_traced(self, bindings, registers, max_events)
+        return run_traced(self, bindings, registers, max_events, cores)
 
     def check(
         self, bindings: Sequence[Binding], registers: Registers = (), fresh: Iterable[int] = ()

@@ -62,8 +62,8 @@ TOKEN_WORDS: Final = 1 + RING  # signals issued, then completion times by number
 BUCKET: Final = 64
 BUCKETS: Final = 4096
 
-# An event: word index, queue, issued, started, queue free again, result there, HBM bytes, SRAM bytes
-EVENT_WORDS: Final = 8
+# An event: word index, queue, issued, started, queue free again, result there, HBM bytes, SRAM bytes; core, by Python
+EVENT_WORDS: Final = 9
 
 
 # ---- costs ----

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import loom
 import loom_sim
+import ltl
 from loom_core.isa.commands import ALL_COMMANDS
 from loom_core.isa.cost import COST_FUNCTIONS, command_cost, cost_constants
 from loom_core.isa.encoding import Command, Label, Reg, Wait, command
@@ -55,7 +57,7 @@ def test_one_copy() -> None:
     assert result.queues["DMA0"].busy == 108
     assert (result.hbm_bytes, result.sram_bytes) == (6400, 6400)
     (event,) = result.events.tolist()
-    assert event == (0, 1, 4, 4, 112, 212, 6400, 6400)
+    assert event == (0, 1, 4, 4, 112, 212, 6400, 6400, 0)
 
 
 def test_queues_share_the_bandwidth() -> None:
@@ -252,3 +254,42 @@ def test_queues_by_name() -> None:
     assert result.busy_fraction("dma0") == result.busy_fraction("DMA0")
     with pytest.raises(ValueError, match=r"there is no queue 'GPU'; the queues are ACP, DMA0, .*SCE"):
         result.busy_fraction("GPU")
+
+
+def test_cores_have_engines_of_their_own_and_share_memory() -> None:
+    @ltl.jit
+    def scale(x, y, BLOCK: ltl.constexpr):  # type: ignore[no-untyped-def]
+        at = ltl.program_id(0) * BLOCK + ltl.arange(0, BLOCK)
+        ltl.store(y + at, ltl.exp(ltl.load(x + at)))
+
+    x, y = np.zeros(1 << 18, np.float32), np.zeros(1 << 18, np.float32)
+    traces = {}
+    for cores in (1, 2, 3):
+        with loom.cores(cores):
+            traces[cores] = scale.trace(x, y, grid=(64,), BLOCK=4096)
+    one, two, three = traces[1], traces[2], traces[3]
+    assert (one.cores, two.cores, three.cores) == (1, 2, 3)
+    assert one.parts == () and one.division == "one core: one core is asked for"
+    assert two.division == "2 cores: along axis x programs 0 to 31, 32 to 63"
+    assert two.cycles == max(part.cycles for part in two.parts)
+    for name in ("commands", "busy"):
+        assert [sum(getattr(part.queues["SCE"], name) for part in t.parts) for t in (two, three)] == [
+            getattr(one.queues["SCE"], name)
+        ] * 2
+    assert one.hbm_bytes == two.hbm_bytes == three.hbm_bytes == 2 << 20
+    assert two.busy_fraction("SCE") == two.queues["SCE"].busy / (2 * two.cycles)
+    # Memory is what this kernel waits for, and cores have it in equal parts.
+    assert two.cycles > 0.9 * one.cycles
+    assert two.parts[0].cycles == two.parts[1].cycles
+    assert np.unique(two.events["core"]).tolist() == [0, 1]
+    assert len(two.events) == two.events_total
+
+
+def test_a_launch_is_traced_on_the_machine_s_cores_whatever_the_host() -> None:
+    @ltl.jit
+    def fill(y):  # type: ignore[no-untyped-def]
+        ltl.store(y + ltl.program_id(0), 1.0)
+
+    trace = fill.trace(np.zeros(8, np.float32), grid=(8,))
+    assert trace.cores == L1.cores == 2
+    assert repr(trace).startswith(f"<Trace on l1: {trace.cycles:,} cycles of 2 cores, ACP")

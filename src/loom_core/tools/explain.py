@@ -59,6 +59,14 @@ class Explanation:
     commands_per_queue: dict[str, int]
     scalar_commands: int
 
+    @property
+    def cores(self) -> str:
+        """Which axes of the programs cores may share, and why not the others; launches decide the rest."""
+        abi = self.subject.abi
+        names = ", ".join(axis.name for axis in abi.core_axes)
+        shared = f"may share axis {names}, where a launch's programs prove to be apart" if names else "one"
+        return "; ".join([shared, *(f"not axis {axis.name}: {axis.reason}" for axis in abi.serial_axes)])
+
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         abi = self.subject.abi
@@ -69,6 +77,8 @@ class Explanation:
                 for a in abi.args
             ],
             "sram_bytes": abi.sram_bytes_used,
+            "core_axes": [axis.name for axis in abi.core_axes],
+            "serial_axes": {axis.name: axis.reason for axis in abi.serial_axes},
             "commands": self.commands_per_queue,
             "scalar_commands": self.scalar_commands,
             "command_bytes": int(self.subject.commands.nbytes),

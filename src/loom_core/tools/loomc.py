@@ -198,6 +198,7 @@ def explain_command(file: Path, as_json: bool) -> None:
     used = [f"{queue} {count}" for queue, count in explanation.commands_per_queue.items() if count]
     click.echo(f"commands: {', '.join(used) or 'none'}; {explanation.scalar_commands} of scalar arithmetic and control")
     click.echo(f"SRAM used: {byte_count(found.abi.sram_bytes_used)} of {byte_count(found.machine.sram_bytes)} a core")
+    click.echo(f"cores: {explanation.cores}")
     click.echo()
     for line in lines_of(explanation.body):
         click.echo(line)
@@ -309,16 +310,25 @@ def profile(
 def show_profile(result: Profile, shown: int) -> None:
     """Print a profile: totals, queues, roofline, and the `shown` lines that cost the most."""
     trace = result.trace
-    click.echo(
-        f"{trace.cycles} cycles ({result.microseconds:,.1f} us) on one core of {trace.machine} ({trace.machine_digest})"
-    )
-    whole = max(trace.cycles, 1)
+    cores = f"{trace.cores} cores" if trace.parts else "one core"
+    time = f"{trace.cycles} cycles ({result.microseconds:,.1f} us)"
+    click.echo(f"{time} on {cores} of {trace.machine} ({trace.machine_digest})")
+    click.echo(trace.division)
+    whole = max(trace.cycles * trace.cores, 1)
     rows = [
         (name, use.commands, use.busy, *(f"{part / whole:.1%}" for part in (use.busy, use.waiting, use.empty)))
         for name, use in trace.queues.items()
         if use.commands
     ]
     show_table(("queue", "commands", "busy cycles", "busy", "waits for a token", "empty"), rows)
+    if trace.parts:
+        used = [name for name, use in trace.queues.items() if use.commands]
+        parts = [
+            (number, part.cycles, *(f"{part.queues[name].busy / max(trace.cycles, 1):.1%}" for name in used))
+            for number, part in enumerate(trace.parts)
+        ]
+        click.echo()
+        show_table(("core", "cycles", *(f"{name} busy" for name in used)), parts)
     click.echo()
     roofs = [
         (limit.name, limit.amount, f"{limit.unit} at {limit.rate:g} a cycle", round(limit.cycles))

@@ -18,7 +18,7 @@ _END: Final = "<!-- end of measured -->"
 _NOT_MEASURED: Final = "`./run bench` measures them."
 
 _ELEMENTS: Final = 1 << 20
-_BLOCKS: Final = (1024, 4096, 16384, 32768, 65536)
+_BLOCKS: Final = (256, 1024, 4096, 16384, 65536)
 _ADD: Final = """\
 def add(x, y, out, n, BLOCK: ltl.constexpr):
     at = ltl.program_id(0) * BLOCK + ltl.arange(0, BLOCK)
@@ -36,7 +36,8 @@ every host, and the *seconds* that the simulator takes here.
 
 ## The cycle model
 
-`kernel.profile[grid](...)` and `loomc profile` give cycles of one core. Machine l1, at {clock} GHz:
+`kernel.profile[grid](...)` and `loomc profile` give cycles of the cores that share the programs of a launch. Machine
+l1, at {clock} GHz:
 
 | part | what it does | what it costs |
 |---|---|---|

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from itertools import compress
 from types import ModuleType
 from typing import Any, Final
 
 from loom_core import __version__
 from ltl.imported import ImportedKernel
+from ltl.upstream_launch import quicken
 
 BACKEND: Final = "cpu"
 """The name of Triton's target: libraries look for a module of torch that is called so."""
@@ -124,56 +127,66 @@ class _Launcher:
     """Launches one compiled kernel with the arguments of its Python signature."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
-        self._types = list(source.signature.values())
+        from triton.runtime.jit import TensorWrapper
 
-    def __call__(self, x: int, y: int, z: int, stream: Any, kernel: ImportedKernel, *rest: Any) -> None:
-        _, launch, enter, leave, *args = rest
-        given = [leaf for type, arg in zip(self._types, args, strict=True) for leaf in _leaves(type, arg)]
+        self._wrapper = TensorWrapper
+        self._types = list(source.signature.values())
+        self._plain = all(isinstance(type, str) and not type.startswith("tensordesc") for type in self._types)
+        self._kept = [type != "constexpr" for type in self._types]
+
+    def __call__(
+        self, x: int, y: int, z: int, stream: Any, kernel: ImportedKernel, packed: Any, launch: Any, enter: Any,
+        leave: Any, *args: Any,
+    ) -> None:  # fmt: skip
+        given = tuple(compress(args, self._kept) if self._plain else self._leaves(self._types, args))
+        if self._wrapper in map(type, given):
+            # What `triton.reinterpret` gives holds a tensor whose elements have the same size.
+            given = tuple(value.base if type(value) is self._wrapper else value for value in given)
         if enter is not None:
             enter(launch)
-        if _measured:
-            _measured[-1] += kernel.trace(*given, grid=(x, y, z)).cycles
+        if _measured.cycles:
+            _measured.cycles[-1] += kernel.trace(*given, grid=(x, y, z)).cycles
         else:
-            kernel[x, y, z](*given)
+            kernel.launch((x, y, z), given)
         if leave is not None:
             leave(launch)
 
-
-def _leaves(type: Any, value: Any) -> Iterator[Any]:
-    """What a kernel's TTIR takes for an argument: nothing for constants, the parts of tuples."""
-    if isinstance(type, tuple):
-        for part, item in zip(type, value, strict=True):
-            yield from _leaves(part, item)
-    elif type.startswith("tensordesc"):
-        # The sizes and strides stand beside the descriptor too.
-        yield replace(value, base=value.base.base) if _is_wrapper(value.base) else value
-        yield from map(int, value.shape)
-        yield from map(int, value.strides)
-    elif type != "constexpr":
-        # What `triton.reinterpret` gives holds a tensor whose elements have the same size.
-        yield value.base if _is_wrapper(value) else value
-
-
-def _is_wrapper(value: Any) -> bool:
-    from triton.runtime.jit import TensorWrapper
-
-    return isinstance(value, TensorWrapper)
+    def _leaves(self, types: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
+        """What a kernel's TTIR takes for arguments: nothing for constants, the parts of tuples."""
+        for kind, value in zip(types, values, strict=True):
+            if isinstance(kind, tuple):
+                yield from self._leaves(kind, value)
+            elif kind.startswith("tensordesc"):
+                # The sizes and strides stand beside the descriptor too.
+                base = value.base
+                yield replace(value, base=base.base) if isinstance(base, self._wrapper) else value
+                yield from map(int, value.shape)
+                yield from map(int, value.strides)
+            elif kind != "constexpr":
+                yield value
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
-_measured: list[int] = []
-"""Cycles of the launches inside each `measuring`, the innermost last."""
+
+class _Measured(threading.local):
+    """Cycles of this thread's launches inside each `measuring`, the innermost last."""
+
+    def __init__(self) -> None:
+        self.cycles: list[int] = []
+
+
+_measured: Final = _Measured()
 
 
 @contextmanager
 def measuring() -> Iterator[list[int]]:
     """Launches run under the cycle model; the last item of the list counts their cycles."""
-    _measured.append(0)
+    _measured.cycles.append(0)
     try:
-        yield _measured
+        yield _measured.cycles
     finally:
-        _measured.pop()
+        _measured.cycles.pop()
 
 
 def benchmark(function: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
@@ -285,7 +298,9 @@ def install() -> None:
     compiler = type("LoomBackend", (_Compiler, BaseBackend), {})
     made = type("LoomDriver", (_Driver, DriverBase), {})
     triton.backends.backends[BACKEND] = triton.backends.Backend(compiler=compiler, driver=made)
-    driver.set_active(made())
+    active = made()
+    driver.set_active(active)
+    quicken(lambda: driver._active is active and not _measured.cycles)
     if triton.knobs.language.fp32_default is None:
         triton.knobs.language.fp32_default = "ieee"
 

@@ -4,7 +4,7 @@ For a kernel `add(x, y, out, n, BLOCK)` called with three NumPy arrays and two i
 
     def launch(x=MISSING, y=MISSING, out=MISSING, n=MISSING, BLOCK=MISSING, *more, **options):   # kernel[grid]
         match = matches.get((type(x), type(y), type(out), type(n), type(BLOCK)))
-        if match is None or more or options or not quiet():
+        if match is None or more or options and not options.keys() <= SILENT or not quiet():
             return slow(grid, (x, y, out, n, BLOCK, *more), options)
         return match(grid, sizes, x, y, out, n, BLOCK)
 
@@ -30,6 +30,7 @@ is not compiled yet, a global that has changed, overlapping or read-only arrays,
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,8 @@ from libloom.kernel import buffer_word, float_index, register_word
 from loom_core.base import dtype as core
 from loom_core.base.diagnostics import LoomError, without_internal_frames
 from loom_core.launch import Variant, quiet, relocated
-from ltl.launch import MISSING, Argument
+from ltl import dtypes
+from ltl.launch import MISSING, SILENT_OPTIONS, Argument
 from ltl.signature import Parameter, PointerSpec, ScalarSpec, StaticSpec
 
 if TYPE_CHECKING:
@@ -65,18 +67,25 @@ Slow = Callable[[Any, Sequence[Any], dict[str, Any]], None]
 
 
 def launcher_factory(
-    name: str, parameters: Sequence[Parameter], matches: dict[Any, Any], slow: Slow
+    name: str,
+    parameters: Sequence[Parameter],
+    matches: dict[Any, Any],
+    slow: Slow,
+    guard: Callable[[], bool] = quiet,
+    silent: frozenset[str] = SILENT_OPTIONS,
 ) -> Callable[[Any, Any], Any]:
     """Makes `kernel[grid]`: a function of (grid, sizes) that gives the launching function of the kernel `name`.
 
-    `sizes` is the grid as three ints, or a callable that gives it for the arguments by name.
+    `sizes` is the grid as three ints, or a callable that gives it for the arguments by name. Calls go through `slow`
+    where `guard()` does not hold, or with options that are not `silent`.
     """
     if not parameters:
         return lambda grid, sizes: lambda *args, **options: slow(grid, args, options)
     names = [parameter.name for parameter in parameters]
     # Parameters keep their names, so that callers can use keywords; every other name begins with two underscores.
     namespace: dict[str, Any] = {
-        "__matches": matches, "__slow": slow, "__quiet": quiet, "__type": type, "__LoomError": LoomError,
+        "__matches": matches, "__slow": slow, "__guard": guard, "__type": type, "__LoomError": LoomError,
+        "__silent": silent,
         "__cleaned": without_internal_frames, "__name__": "ltl.launchers",
         "__shown": f"{name}[grid]",  # in what Python says of a parameter that is given twice
     }  # fmt: skip
@@ -94,7 +103,8 @@ def launcher_factory(
         f"    def launch({signature}):",
         "        try:",
         f"            __match = __matches.get(({types}))",
-        "            if __match is None or __more or __options or not __quiet():",
+        "            __other = __more or __options and not __options.keys() <= __silent",
+        "            if __match is None or __other or not __guard():",
         f"                return __slow(__grid, ({values}*__more), __options)",
         "            if __fixed:",
         f"                return __match(__grid, __sizes, {values})",
@@ -106,6 +116,42 @@ def launcher_factory(
     ]
     made: Callable[[Any, Any], Any] = _define("__factory", lines, namespace)
     return made
+
+
+class KnownCalls:
+    """The kinds of call of one kernel that were seen: generated code by the types of the arguments.
+
+    `matches` holds, for a tuple of types, a function of (grid, sizes, *arguments) that runs the kernel; what this does
+    not know goes through `slow`.
+    """
+
+    def __init__(self, parameters: Sequence[Parameter], slow: Slow) -> None:
+        self._parameters = parameters
+        self._slow = slow
+        self._keys: dict[tuple[type, ...], tuple[Any, dict[Any, Any]]] = {}
+        self._lock = threading.Lock()
+        self.matches: dict[tuple[type, ...], Any] = {}
+
+    def remember(
+        self, values: Sequence[Any], arguments: Sequence[Argument], variant: Variant, result: Any = None
+    ) -> None:
+        """Generate code for further calls like this one, if they are plain; they give `result`."""
+        types = tuple(map(type, values))
+        with self._lock:
+            if types not in self._keys:
+                runs: dict[Any, Any] = {}
+                made = matcher(self._parameters, types, runs, self._slow)
+                if made is None:
+                    return
+                self.matches[types], key = made
+                self._keys[types] = key, runs
+            key, runs = self._keys[types]
+            call = key(None, None, *values)
+            known = runs.get(call)
+            if known is None or known.variant is not variant or known.changes != variant.changes:
+                made = runner(self._parameters, arguments, values, variant, self._slow, result)
+                made.variant, made.changes = variant, variant.changes
+                runs[call] = made
 
 
 # ---- one kind of call ------------------------------------------------------------------------------------------------
@@ -133,7 +179,7 @@ def _access(i: int, parameter: Parameter, kind: type) -> Access | None:
     if _is_torch_tensor(kind):
         parts = (f"{name}.dtype", f"{name}.device", f"{name}.layout", f"{name}.is_neg()")
         return Access((), parts, (name,))
-    if kind is bool and parameter.forced is None:
+    if kind is bool and (parameter.forced is None or parameter.forced.core is core.bool_):
         return Access((), (), (name,))
     if kind is float and (parameter.forced is None or parameter.forced.core is core.f32):
         return Access((), (), (name,))
@@ -143,10 +189,14 @@ def _access(i: int, parameter: Parameter, kind: type) -> Access | None:
 
 
 def _static_access(name: str, kind: type) -> Access | None:
-    if kind in (int, bool, str):
+    if kind in (int, bool, str) or _is_dtype(kind):
         return Access(key=(name,))
     # Equal floats may be different constants: 0.0 and -0.0.
     return Access(key=(f"repr({name})",)) if kind is float else None
+
+
+def _is_dtype(kind: type) -> bool:
+    return kind is dtypes.dtype or (kind.__module__, kind.__name__) == ("triton.language.core", "dtype")
 
 
 def _integer_access(name: str, parameter: Parameter) -> Access | None:
@@ -157,7 +207,7 @@ def _integer_access(name: str, parameter: Parameter) -> Access | None:
         return Access((), (f"{forced.min_value} <= {name} <= {forced.max_value}",), (name,))
     one = f"1 if {name} == 1 else " if parameter.specialise else ""
     low, high = core.i32.min_value, core.i32.max_value
-    return Access((), (f"({one}0 if {low} <= {name} <= {high} else 2 + ({name} >> 63))",), (name,))
+    return Access((), (f"({one}0 if {low} <= {name} <= {high} else 3 + ({name} >> 63))",), (name,))
 
 
 def _is_torch_tensor(kind: type) -> bool:
@@ -217,8 +267,9 @@ def runner(
     values: Sequence[Any],
     variant: Variant,
     slow: Slow,
+    result: Any = None,
 ) -> Any:
-    """The `run` function of a compiled variant, for arguments of the kind of `values`."""
+    """The `run` function of a compiled variant, for arguments of the kind of `values`; it gives `result`."""
     text = _RunText()
     kernel = variant.apart
     for watch in _distinct(variant.watches):
@@ -232,7 +283,9 @@ def runner(
             _bind_scalar(text, i, spec, next(abi).slot)
         elif not parameter.static and values[i] is not None:
             text.passed.append(f"a{i}")
-    return _define("run", _run_lines(text, variant, parameters, arguments, slow), text.namespace)
+    lines = _run_lines(text, variant, parameters, arguments, slow)
+    lines.append(f"    return {text.constant(result)}")
+    return _define("run", lines, text.namespace)
 
 
 def _run_lines(

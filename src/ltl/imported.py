@@ -12,19 +12,21 @@ from loom_core.base.knobs import knobs
 from loom_core.importers.ttir import import_ttir
 from loom_core.ir.block import Function
 from loom_core.ir.value import Value
+from loom_core.launch import Variant, interpret_variant, quiet, run_variant, trace_variant
 from loom_core.trace.context import Frontend, caller
-from ltl import launch, libdevice, semantic
+from ltl import dtypes, launch, libdevice, semantic
+from ltl.fastpath import KnownCalls
 from ltl.frontend import FRONTEND
 from ltl.jit_errors import ScalarOutOfRange, UnsupportedArgument, WrongArguments
-from ltl.signature import plain_number
+from ltl.signature import Parameter, PointerSpec, ScalarSpec, plain_number
 from ltl.tensor import tensor
 
 if TYPE_CHECKING:
     from libloom.arrays import ArrayView
     from loom_core.isa.machine import MachineConfig
-    from loom_core.launch import Variant
     from loom_core.objfile import LoomObject
 
+_GRIDS_KEPT: Final = 4096
 _SYMBOL: Final = re.compile(r"__nv_(\w+)")
 _SAME: Final[dict[str, Callable[..., Any]]] = {
     "fabs": libdevice.abs, "llabs": libdevice.abs, "fmin": lambda a, b: _extreme(a, b, "min"),
@@ -90,6 +92,7 @@ class ImportedKernel:
     ) -> None:
         self._imported = import_ttir(text, _Library(), file=file, name=name, assertions=assertions)
         self._machine = machine
+        self._grids: dict[Any, tuple[int, int, int]] = {}
 
     @property
     def function(self) -> Function:
@@ -107,30 +110,58 @@ class ImportedKernel:
         return self.function._repr_html_()
 
     @cached_property
-    def _variant(self) -> Variant:
+    def variant(self) -> Variant:
+        """The function with its objects."""
         from loom_core.isa.machine import L1
-        from loom_core.launch import Variant
 
         types = tuple(str(value.type) for value in self.function.arguments)
         return Variant(types, self.function, [], self._machine or L1, self.name)
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
-        return partial(self._launch, grid)
+        return partial(self._launch_over, grid)
 
-    def _launch(self, grid: Any, *args: Any) -> None:
-        from loom_core.launch import interpret_variant, run_variant
+    def _launch_over(self, grid: Any, *args: Any) -> None:
+        self.launch(launch.read_grid(grid, self.name, dict), args)
 
+    def _read_grid(self, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+        if len(self._grids) >= _GRIDS_KEPT:
+            self._grids.clear()
+        return self._grids.setdefault(grid, launch.read_grid(grid, self.name, dict))
+
+    def launch(self, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+        """Launch over a grid of three sizes."""
+        sizes = self._grids.get(grid) or self._read_grid(grid)
+        match = self._known.matches.get(tuple(map(type, args)))
+        if match is None or not quiet():
+            self._launch(sizes, args, {})
+        else:
+            match(sizes, sizes, *args)
+
+    def _launch(self, sizes: tuple[int, int, int], args: Sequence[Any], options: dict[str, Any]) -> None:
+        """The launches that `KnownCalls` does not handle."""
         views, scalars = self.leaves(args, {})
-        sizes = launch.read_grid(grid, self.name, dict)
         run = interpret_variant if knobs.interpret else run_variant
-        run(self._variant, views, scalars, sizes)
+        run(self.variant, views, scalars, sizes)
+        given = [number for number in args if isinstance(number, (bool, int, float))]
+        if given == [number for _, number in scalars] and len(args) == len(self.specs):
+            arguments = [launch.Argument(spec) for spec in self.specs]
+            self._known.remember(args, arguments, self.variant)
+
+    @cached_property
+    def specs(self) -> list[PointerSpec | ScalarSpec]:
+        """The types of the parameters, those of descriptors taken apart."""
+        types = [value.type for value in self.function.arguments]
+        return [PointerSpec(type.pointee) if type.is_pointer else ScalarSpec(type.dtype) for type in types]
+
+    @cached_property
+    def _known(self) -> KnownCalls:
+        forced = [dtypes.of_core(spec.dtype) if isinstance(spec, ScalarSpec) else None for spec in self.specs]
+        return KnownCalls([Parameter("", False, None, dtype, False) for dtype in forced], self._launch)
 
     def trace(self, *args: Any, grid: Any) -> Any:
         """Run under the cycle model of the machine; gives the simulator's trace."""
-        from loom_core.launch import trace_variant
-
         views, scalars = self.leaves(args, {})
-        return trace_variant(self._variant, views, scalars, launch.read_grid(grid, self.name, dict))
+        return trace_variant(self.variant, views, scalars, launch.read_grid(grid, self.name, dict))
 
     def lower(self, *args: Any) -> Function:
         """The Tile IR, which does not depend on arguments."""
@@ -138,7 +169,7 @@ class ImportedKernel:
 
     def compile(self) -> LoomObject:
         """The object."""
-        return self._variant.compile({})
+        return self.variant.compile({})
 
     def leaves(
         self, args: Sequence[Any], kwargs: Any

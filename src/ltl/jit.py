@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from loom_core.isa.machine import MachineConfig
     from loom_core.launch import Variant
     from loom_core.objfile import LoomObject
+    from ltl.fastpath import KnownCalls
     from ltl.launch import Argument
 
 _GRIDS_KEPT: Final = 4096
@@ -56,8 +57,6 @@ class JitFunction:
         self.machine = machine
         self.debug = debug
         self._variants: dict[tuple[tuple[Spec, ...], bool], Variant] = {}
-        self._matches: dict[Any, Any] = {}
-        self._keys: dict[Any, tuple[Any, dict[Any, Any]]] = {}
         self._launchers: dict[Any, Callable[..., None]] = {}
         # A grid written as a literal is one object, so most launches need no look-up.
         self._last: tuple[Any, Callable[..., None]] = (object(), self.__call__)
@@ -112,7 +111,13 @@ class JitFunction:
     def _factory(self) -> Callable[[Any, Any], Callable[..., None]]:
         from ltl.fastpath import launcher_factory
 
-        return launcher_factory(self.traced.name, self.parameters, self._matches, self.launch)
+        return launcher_factory(self.traced.name, self.parameters, self._known.matches, self.launch)
+
+    @functools.cached_property
+    def _known(self) -> KnownCalls:
+        from ltl.fastpath import KnownCalls
+
+        return KnownCalls(self.parameters, self.launch)
 
     def launch(self, grid: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Launch over `grid`. Everything that generated code does not handle, and the first call of each kind."""
@@ -130,7 +135,7 @@ class JitFunction:
             return
         run_variant(variant, views, scalars, sizes)
         if debug == self.debug:
-            self._remember(values, arguments, variant)
+            self._known.remember(values, arguments, variant)
 
     def _read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:
         from ltl.launch import MISSING, bind, read_argument
@@ -187,27 +192,6 @@ class JitFunction:
     def _ir_parameters(self, specs: Sequence[Spec]) -> tuple[list[str], list[Any]]:
         leaves = [leaf for p, spec in zip(self.parameters, specs, strict=True) for leaf in runtime_leaves(p.name, spec)]
         return [name for name, _ in leaves], [ir_type(spec) for _, spec in leaves]
-
-    def _remember(self, values: Sequence[Any], arguments: Sequence[Argument], variant: Variant) -> None:
-        """Generate code for further calls like this one, if they are plain."""
-        from ltl.fastpath import matcher, runner
-
-        types = tuple(map(type, values))
-        with self._lock:
-            if types not in self._keys:
-                runs: dict[Any, Any] = {}
-                made = matcher(self.parameters, types, runs, self.launch)
-                if made is None:
-                    return
-                self._matches[types], key = made
-                self._keys[types] = key, runs
-            key, runs = self._keys[types]
-            call = key(None, None, *values)
-            known = runs.get(call)
-            if known is None or known.variant is not variant or known.changes != variant.changes:
-                made = runner(self.parameters, arguments, values, variant, self.launch)
-                made.variant, made.changes = variant, variant.changes
-                runs[call] = made
 
     # -- looking inside ------------------------------------------------------------------------------------------------
 

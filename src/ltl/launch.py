@@ -46,6 +46,8 @@ LAUNCH_OPTIONS: Final = frozenset(
      "waves_per_eu", "matrix_instr_nonkdim", "kpack", "num_buffers_warp_spec", "num_consumer_groups"}
 )  # fmt: skip
 """Options of Triton launches that say how a GPU should run a kernel: accepted, and without meaning here."""
+SILENT_OPTIONS: Final = LAUNCH_OPTIONS - {"debug"}
+"""Those that change nothing at all."""
 
 
 class Missing:

@@ -139,6 +139,89 @@ def test_prints(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @triton.jit
+def stored(out, value, KIND: tl.constexpr = tl.int64):
+    tl.store(out, value.to(KIND))
+
+
+def test_launches_again_and_again_with_other_arguments() -> None:
+    """What generated code handles and what goes through Triton give the same."""
+    out = torch.zeros(1, dtype=torch.int64)
+    for _ in range(3):
+        for value in (2, 0, -1, 2**31 - 1, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63), 2**64 - 1, 2.0, True):
+            stored[(1,)](out, value)
+            assert out.item() == int(value) - (2**64 if value == 2**64 - 1 else 0)
+        stored[(1,)](out, 300, KIND=tl.int8, num_warps=8)
+        assert out.item() == 44
+        bits = torch.zeros(1)
+        stored[1,](triton.reinterpret(bits, tl.int32), 2, KIND=tl.int32)
+        assert bits.view(torch.int32).item() == 2
+        small = torch.zeros(1, dtype=torch.int16)
+        kernel = stored[[1]](small, 7)
+        assert small.item() == 7
+        assert "tt.store" in kernel.asm["ttir"]
+
+
+LEVEL = tl.constexpr(1)
+
+
+@triton.jit
+def levelled(out):
+    tl.store(out, LEVEL)
+
+
+def test_a_changed_global_is_refused_as_by_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = torch.zeros(1)
+    for _ in range(2):
+        levelled[(1,)](out)
+    monkeypatch.setitem(levelled.fn.__globals__, "LEVEL", tl.constexpr(2))
+    with pytest.raises(RuntimeError, match="LEVEL has changed"):
+        levelled[(1,)](out)
+
+
+def test_hooks_see_warm_launches() -> None:
+    seen: list[str] = []
+    x, z = torch.ones(4), torch.zeros(4)
+    add[(1,)](x, x, z, 4, BLOCK=4)
+    hook: Any = lambda metadata: seen.append(metadata.get()["name"])  # noqa: E731
+    triton.knobs.runtime.launch_enter_hook.add(hook)
+    add[(1,)](x, x, z, 4, BLOCK=4)
+    triton.knobs.runtime.launch_enter_hook.remove(hook)
+    add[(1,)](x, x, z, 4, BLOCK=4)
+    assert seen == ["add"]
+
+
+def test_wrong_launches_stay_wrong_when_warm() -> None:
+    x, z = torch.ones(4), torch.zeros(4)
+    for _ in range(2):
+        add[(1,)](x, x, z, 4, BLOCK=4)
+        with pytest.raises(LoomError, match="negative"):
+            add[(-1,)](x, x, z, 4, BLOCK=4)
+        with pytest.raises(KeyError, match="unknown"):
+            add[(1,)](x, x, z, 4, BLOCK=4, unknown=1)
+        with pytest.raises(TypeError, match="multiple values"):
+            add[(1,)](x, x, z, 4, 4, x=x)
+
+
+def test_threads_launch_at_once() -> None:
+    """The same and different kernels and constants, first calls included."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def work(seed: int) -> bool:
+        x = torch.full((96,), float(seed))
+        for _ in range(5):
+            z, total = torch.zeros(96), torch.zeros(1, 96)
+            block = (16, 32)[seed % 2]
+            add[(96 // block,)](x, x, z, 96, BLOCK=block)
+            softmax[(1,)](x, total, 96, seed + 1.5, BLOCK=128)
+            if not (torch.equal(z, x + x) and torch.allclose(total, torch.full((96,), 1 / 96))):
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+@triton.jit
 def checked(x, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.device_assert(tl.load(x + at) < 3, "too large")

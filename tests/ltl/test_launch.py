@@ -297,6 +297,14 @@ def test_integers_share_a_variant_except_one() -> None:
     assert len(store_n._variants) == 2
 
 
+def test_a_kernel_for_one_is_not_taken_for_other_integers() -> None:
+    out = np.zeros(1, np.int64)
+    for _ in range(2):
+        for value in (1, 0, -1, 7, 2**31 - 1, -(2**31), 2**31, -(2**31) - 1, 2**63 - 1, -(2**63)):
+            fill[(1,)](out, value)
+            assert out[0] == value
+
+
 def test_constexprs_share_nothing() -> None:
     @ltl.jit
     def store_constant(out, N: ltl.constexpr):

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from loom_core.base.dtype import bf16, f32
-from loom_core.tools.comparison import ulp_distance
+from loom_core.ops.distance import ulp_distance
 from loom_core.tools.loomc import main
 from loom_core.tools.recording import Memory, read_recording
 from loom_core.tools.refusals import MOST_REFUSED, read_refusals

@@ -23,8 +23,9 @@ from loom_core.ir.block import Block, Function
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
 from loom_core.ops import atomic, control, elementwise, matmul, memory, rearrange, reduction, shape
+from loom_core.ops.distance import unit
 from loom_core.ops.formats import is_float, widen
-from loom_core.tools.comparison import ULPS, unit
+from loom_core.tools.comparison import ULPS
 from loom_core.tools.recording import Argument, Memory, Recording, elements
 
 Array = npt.NDArray[Any]

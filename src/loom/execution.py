@@ -1,4 +1,4 @@
-"""Running kernels of interchange modules: `loom.run(module, ...)`."""
+"""Running kernels of interchange modules, and objects: `loom.run(module, ...)`, `loom.run(object, ..., grid=...)`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from libloom.arrays import ArrayView, UnusableArray, view_array
+from libloom.kernel import LoadedKernel, overlaps, register_value
 from loom_core.base.diagnostics import UserError
-from loom_core.base.dtype import DType
+from loom_core.base.dtype import DType, by_name
 from loom_core.base.knobs import knobs
 from loom_core.importers.kernel_module import known_ops
 from loom_core.importers.workgroups.convert import ConvertedKernel, convert_kernel
@@ -20,6 +22,7 @@ from loom_core.interchange.model import Module, Operation
 from loom_core.interchange.types import BufferType
 from loom_core.interchange.verifier import verify_module
 from loom_core.isa.machine import L1, MachineConfig
+from loom_core.objfile import AbiArg, LoomObject
 from loom_core.trace.context import caller
 
 if TYPE_CHECKING:
@@ -28,9 +31,9 @@ if TYPE_CHECKING:
 KEPT_VARIANTS: Final = 64
 
 
-class WrongModuleArguments(UserError):
+class WrongRunArguments(UserError):
     code = "LOOM-R120"
-    template = "@{kernel}: {problem}"
+    template = "{kernel}: {problem}"
     hint = "its arguments are: {arguments}"
 
 
@@ -46,13 +49,53 @@ class ModuleArgument:
         return self.type == "buffer"
 
 
+class Prepared:
+    """What is ready to be launched: `arguments` are those of a launch, in order."""
+
+    __slots__ = ()
+    arguments: tuple[ModuleArgument, ...]
+
+    @property
+    def name(self) -> str:
+        """How diagnostics call it."""
+        raise NotImplementedError
+
+    def refuse(self, problem: str) -> NoReturn:
+        listed = ", ".join(f"{argument.name}: {argument.type}" for argument in self.arguments) or "none"
+        raise WrongRunArguments(caller(), kernel=self.name, problem=problem, arguments=listed)
+
+    def _view(self, name: str, value: Any) -> ArrayView:
+        try:
+            view = view_array(value)
+        except UnusableArray as error:
+            self.refuse(f"{name} cannot be used: {error}")
+        if view is None:
+            self.refuse(f"{name} is a buffer, and was given {value!r}")
+        return view
+
+    def _number(self, name: str, value: Any, dtype: DType) -> bool | int | float:
+        plain = value.item() if hasattr(value, "item") else value
+        if dtype.is_float and isinstance(plain, int | float):
+            return float(plain)
+        if not isinstance(plain, int):
+            self.refuse(f"{name} is {dtype}, and was given {value!r}")
+        number = int(plain)
+        if not dtype.min_value <= number <= dtype.max_value:
+            self.refuse(f"{name} is {dtype}, which cannot hold {number}")
+        return bool(number) if dtype.is_bool else number
+
+
 @dataclass(frozen=True, slots=True)
-class PreparedKernel:
+class PreparedKernel(Prepared):
     """A kernel of a module that is ready to be launched."""
 
     converted: ConvertedKernel
     arguments: tuple[ModuleArgument, ...]
     variant: Variant
+
+    @property
+    def name(self) -> str:
+        return f"@{self.converted.function.name}"
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -89,37 +132,56 @@ class PreparedKernel:
         run = interpret_variant if knobs.interpret else run_variant
         run(self.variant, views, scalars, self.converted.launch.count)
 
-    def refuse(self, problem: str) -> None:
-        listed = ", ".join(f"{argument.name}: {argument.type}" for argument in self.arguments) or "none"
-        name = self.converted.function.name
-        raise WrongModuleArguments(caller(), kernel=name, problem=problem, arguments=listed)
-
     def _memory(self, name: str, value: Any) -> ArrayView:
         """The bytes of an array, and no others."""
-        try:
-            view = view_array(value)
-        except UnusableArray as error:
-            self.refuse(f"{name} cannot be used: {error}")
-            raise
-        if view is None:
-            self.refuse(f"{name} is a buffer, and was given {value!r}")
-            raise TypeError
+        view = self._view(name, value)
         flags = getattr(value, "flags", None)
         contiguous = flags.c_contiguous if flags is not None else getattr(value, "is_contiguous", lambda: True)()
         if not contiguous:
             self.refuse(f"{name} is not contiguous; copy it first")
         return replace(view, low=0, high=int(value.nbytes))
 
-    def _number(self, name: str, value: Any, dtype: DType) -> bool | int | float:
-        plain = value.item() if hasattr(value, "item") else value
-        if dtype.is_float and isinstance(plain, int | float):
-            return float(plain)
-        if not isinstance(plain, int):
-            self.refuse(f"{name} is {dtype}, and was given {value!r}")
-        number = int(plain)
-        if not dtype.min_value <= number <= dtype.max_value:
-            self.refuse(f"{name} is {dtype}, which cannot hold {number}")
-        return bool(number) if dtype.is_bool else number
+
+@dataclass(frozen=True, slots=True)
+class PreparedObject(Prepared):
+    """An object that is ready to be launched."""
+
+    kernel: LoadedKernel
+    arguments: tuple[ModuleArgument, ...]
+
+    @property
+    def name(self) -> str:
+        return self.kernel.object.name or "the object"
+
+    def launch(self, given: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
+        """Run on arguments by name."""
+        from loom_core.launch import run_loaded
+
+        abi = self.kernel.object.abi
+        views = [self._array(arg, given[arg.name]) for arg in abi.buffers]
+        by_slot = {arg.slot: (arg.name, view) for arg, view in zip(abi.buffers, views, strict=True)}
+        for first, second in abi.noalias:
+            if overlaps(by_slot[first][1], by_slot[second][1]):
+                self.refuse(f"{by_slot[first][0]} and {by_slot[second][0]} overlap, and it was compiled for apart ones")
+        dtypes = [by_name(arg.dtype) for arg in abi.scalars]
+        numbers = [self._number(arg.name, given[arg.name], d) for arg, d in zip(abi.scalars, dtypes, strict=True)]
+        if 0 not in grid:
+            run_loaded(self.kernel, views, list(map(register_value, dtypes, numbers)), grid)
+
+    def _array(self, arg: AbiArg, value: Any) -> ArrayView:
+        view = self._view(arg.name, value)
+        if view.dtype.name != arg.dtype:
+            self.refuse(f"{arg.name} holds {arg.dtype}, and was given an array of {view.dtype.name}")
+        if arg.written and not view.writable:
+            self.refuse(f"{arg.name} is written, and was given a read-only {view.kind}")
+        return view
+
+
+@lru_cache(maxsize=KEPT_VARIANTS)
+def _prepare_object(subject: LoomObject) -> PreparedObject:
+    args = subject.abi.args
+    shown = tuple(ModuleArgument(arg.name, f"{'*' * (arg.kind == 'buffer')}{arg.dtype}") for arg in args)
+    return PreparedObject(LoadedKernel(subject), shown)
 
 
 _variants: OrderedDict[tuple[str, str], Variant] = OrderedDict()
@@ -168,26 +230,44 @@ def _variant(converted: ConvertedKernel, machine: MachineConfig) -> Variant:
 
 
 def run(
-    module: Module,
+    subject: Module | LoomObject,
     *arguments: Any,
+    grid: int | Sequence[int] | None = None,
     kernel: str | None = None,
     config: Mapping[str, int] | None = None,
     machine: MachineConfig | None = None,
     **named: Any,
 ) -> None:
-    """Launch a kernel of a module over the grid that it configures; buffers are written in place.
+    """Launch an object over `grid`, or a kernel of a module over the grid that it configures; arrays change in place.
 
-    arguments, named: those of the kernel's launch, by position or by name: contiguous arrays of any dtype (NumPy,
-    torch, jax) for buffers, numbers for scalars. kernel: its symbol, where the module has several. config:
-    configuration arguments by name. machine: the preset L1 unless given. Errors are those of `prepare`, and
-    WrongModuleArguments.
+    arguments, named: those of the launch, by position or by name: arrays (NumPy, torch, jax) for buffers, numbers for
+    scalars. Of an object arrays have the dtypes that it was compiled for, of a module any, and they are contiguous.
+    grid: one to three ints; of an object alone, 1 by default. kernel: its symbol, where a module has several. config:
+    configuration arguments of a module by name. machine: what a module is compiled for, the preset L1 unless given.
+    Errors are those of `prepare`, those of running, and WrongRunArguments.
     """
-    prepared = prepare(module, kernel=kernel, config=config, machine=machine)
-    prepared.launch(match_arguments(prepared, arguments, named))
+    if isinstance(subject, LoomObject):
+        prepared = _prepare_object(subject)
+        if kernel is not None or config is not None or machine is not None:
+            prepared.refuse("kernel, config and machine are for modules; this is an object, which is compiled")
+        prepared.launch(match_arguments(prepared, arguments, named), _grid(prepared, 1 if grid is None else grid))
+        return
+    ready = prepare(subject, kernel=kernel, config=config, machine=machine)
+    if grid is not None:
+        ready.refuse("a grid was given, and a kernel of a module configures its own")
+    ready.launch(match_arguments(ready, arguments, named))
 
 
-def match_arguments(prepared: PreparedKernel, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by argument name. WrongModuleArguments for too many, unknown, repeated or missing ones."""
+def _grid(prepared: Prepared, given: int | Sequence[int]) -> tuple[int, int, int]:
+    sizes = [given] if isinstance(given, int) else list(given)
+    if not 1 <= len(sizes) <= 3 or not all(type(size) is int and 0 <= size < 1 << 31 for size in sizes):
+        prepared.refuse(f"the grid is {given!r}, and should be one to three ints from 0 below 2**31")
+    x, y, z = [*sizes, 1, 1][:3]
+    return x, y, z
+
+
+def match_arguments(prepared: Prepared, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by argument name. WrongRunArguments for too many, unknown, repeated or missing ones."""
     names = [argument.name for argument in prepared.arguments]
     if len(arguments) > len(names):
         prepared.refuse(f"{len(arguments)} arguments given, it has {len(names)}")
@@ -204,4 +284,13 @@ def match_arguments(prepared: PreparedKernel, arguments: Sequence[Any], named: M
     return found
 
 
-__all__ = ["BadLaunch", "ModuleArgument", "PreparedKernel", "WrongModuleArguments", "match_arguments", "prepare", "run"]
+__all__ = [
+    "BadLaunch",
+    "ModuleArgument",
+    "PreparedKernel",
+    "PreparedObject",
+    "WrongRunArguments",
+    "match_arguments",
+    "prepare",
+    "run",
+]

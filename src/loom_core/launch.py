@@ -230,20 +230,31 @@ def run_variant(
     try:
         if knobs.check:
             check_variant(variant, kernel, views, values, grid)
-        elif knobs.profile:
-            _keep_trace(variant, kernel.program.trace(kernel.bindings(views), kernel.registers(values, grid)))
         else:
-            kernel.run(views, values, grid)
+            run_loaded(kernel, views, values, grid)
     except LoomError as error:
         raise relocated(error, variant.function) from None
 
 
-def _keep_trace(variant: Variant, trace: Any) -> None:
-    traces = _TRACES.get()
-    if traces is None:
-        print(f"loom: {variant.kernel_name} {trace}", file=sys.stderr)
+def run_loaded(
+    kernel: LoadedKernel, views: Sequence[ArrayView], values: Sequence[int], grid: tuple[int, int, int]
+) -> None:
+    """Run an object on arrays and registers, as the knobs say: plainly, checked, or under the cycle model."""
+    if knobs.check:
+        from loom_sim.errors import CheckFinding
+
+        findings = kernel.check(views, values, grid)
+        if findings:
+            raise CheckFinding.of(findings)
+    elif knobs.profile:
+        trace = kernel.program.trace(kernel.bindings(views), kernel.registers(values, grid))
+        traces = _TRACES.get()
+        if traces is None:
+            print(f"loom: {kernel.object.name} {trace}", file=sys.stderr)
+        else:
+            traces.append(trace)
     else:
-        traces.append(trace)
+        kernel.run(views, values, grid)
 
 
 def check_variant(

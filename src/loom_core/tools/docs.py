@@ -25,6 +25,7 @@ from loom_core.tools.performance import is_current as is_current_performance
 from loom_core.tools.performance import performance_markdown
 from loom_core.tools.scores_page import scores_markdown
 from loom_core.tools.tools_page import tools_markdown
+from loom_core.tools.triton_page import triton_ir_markdown
 
 SOURCES: Final = Path(__file__).resolve().parents[2]
 _DECLARES_A_CODE: Final = re.compile(r'^ +code\b.*= "LOOM-', re.MULTILINE)
@@ -92,6 +93,7 @@ DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
     "isa.md": isa_markdown,
     "ops.md": ops_markdown,
     "scores.md": scores_markdown,
+    "triton-ir.md": triton_ir_markdown,
     "interchange.md": interchange_markdown,
     "knobs.md": knobs_markdown,
     "diagnostics.md": diagnostics_markdown,

@@ -34,13 +34,14 @@ def elementwise(body: str, sources: str, target: str, size: int = 8) -> str:
     return module("\n".join(lines), parameters)
 
 
-def run(text: str, *arguments: Any, grid: int = 1) -> None:
+def run(text: str, *arguments: Any, grid: int | tuple[int, ...] = 1) -> None:
     """Run a module by the interpreter and compiled, and hold that both leave the same bytes."""
     kernel = ImportedKernel(text)
+    sizes = grid if isinstance(grid, tuple) else (grid,)
     copies = [value.copy() if isinstance(value, np.ndarray) else value for value in arguments]
     with knobs.override(interpret=True):
-        kernel[(grid,)](*copies)
-    kernel[(grid,)](*arguments)
+        kernel[sizes](*copies)
+    kernel[sizes](*arguments)
     for ours, theirs in zip(arguments, copies, strict=True):
         if isinstance(ours, np.ndarray):
             assert ours.tobytes() == theirs.tobytes()

@@ -11,39 +11,17 @@ from loom_core.base.diagnostics import LoomError
 from loom_core.importers.ttir.errors import MalformedTritonIr, TritonIrError, WrongOperands
 from ltl.imported import ImportedKernel
 from tests.importers.ttir.modules import TEXTS, module
+from tests.importers.ttir.mutation import mutated, words_of
 
-WORD = re.compile(r"[%#@^!]?[\w.$]+|[^\s\w]")
-MUTATIONS = 1000
+MUTATIONS = 400
 TWO_ENTRIES = "cf.cond_br %c, ^a, ^b\n^b:\ncf.br ^a\n^a:\ncf.cond_br %c, ^b, ^c\n^c:"
-
-
-def mutated(text: str, rng: random.Random, words: list[str]) -> str:
-    """The text with one word or line changed, lost or doubled, or cut off."""
-    lines = text.split("\n")
-    first, second = rng.randrange(len(lines)), rng.randrange(len(lines))
-    start, end = rng.choice([match.span() for match in WORD.finditer(text)])
-    match rng.randrange(7):
-        case 0:
-            return text[:start] + text[end:]
-        case 1:
-            return text[:start] + rng.choice(words) + text[end:]
-        case 2:
-            return text[:end] + " " + text[start:end] + text[end:]
-        case 3:
-            return text[: rng.randrange(len(text))]
-        case 4:
-            del lines[first]
-        case 5:
-            lines[first], lines[second] = lines[second], lines[first]
-        case _:
-            lines.insert(first, lines[second])
-    return "\n".join(lines)
 
 
 def test_mutations() -> None:
     rng = random.Random(7)
-    texts = [text for text in (path.read_text(encoding="utf-8") for path in TEXTS) if len(text) < 8000]
-    words = sorted({word for text in texts for word in WORD.findall(text)})
+    paths = [path for source in TEXTS for path in (source, source.with_suffix(".ttgir"))]
+    texts = [text for text in (path.read_text(encoding="utf-8") for path in paths) if len(text) < 8000]
+    words = words_of(texts)
     refused = 0
     for _ in range(MUTATIONS):
         try:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from loom_core.tools.recording import Recording, ScalarArgument
-
-CAPABILITY = 90
 
 
 def unoptimised_ttir(recording: Recording, folder: Path) -> str:
@@ -22,7 +21,12 @@ def unoptimised_ttir(recording: Recording, folder: Path) -> str:
 
 
 def module_text(
-    function: Any, signature: dict[str, str], constants: dict[str, Any], *, stages: Sequence[str] = ()
+    function: Any,
+    signature: dict[str, str],
+    constants: dict[str, Any],
+    *,
+    stages: Sequence[str] = (),
+    capability: int = 90,
 ) -> str:
     """The text of a Triton function's module after `stages` of the backend for NVIDIA's GPUs ("ttir", "ttgir")."""
     from triton._C.libtriton import ir
@@ -33,7 +37,7 @@ def module_text(
     keys = {(function.arg_names.index(name),): value for name, value in constants.items()}
     types = {**signature, **dict.fromkeys(constants, "constexpr")}
     source = ASTSource(function, types, keys, {})
-    target = GPUTarget("cuda", CAPABILITY, 32)
+    target = GPUTarget("cuda", capability, 32)
     backend = make_backend(target)
     options = backend.parse_options({})
     context = ir.context()
@@ -49,18 +53,35 @@ def module_text(
     return str(module)
 
 
+COMBINE = {
+    "add": "a + b",
+    "mul": "a * b",
+    "maximum": "triton_helpers.maximum(a, b)",
+    "minimum": "triton_helpers.minimum(a, b)",
+}
+
+
 def _jitted(recording: Recording, folder: Path) -> Any:
     """The kernel as a Triton function; Triton wants its source in a file."""
     import triton
     import triton.language as tl
     from triton.language.extra import libdevice
 
-    tree = ast.parse(recording.source.read_text(encoding="utf-8"))
+    text = recording.source.read_text(encoding="utf-8")
+    # Inductor's combine functions are named after what they do; recordings do not hold them.
+    for name in sorted(set(re.findall(r"_triton_helper_fn_\w+", text))):
+        operation = name.removeprefix("_triton_helper_fn_").rstrip("0123456789")
+        text += f"\ndef {name}(a, b):\n    return {COMBINE[operation]}\n"
+    tree = ast.parse(text)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             node.decorator_list = [ast.parse("triton.jit", mode="eval").body]
     path = folder / "kernel_with_decorators.py"
     path.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
     namespace: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": libdevice, "__name__": "kernels"}
+    if "triton_helpers" in text or "tl_math" in text:
+        from torch._inductor.runtime import triton_helpers
+
+        namespace |= {"triton_helpers": triton_helpers, "tl_math": triton_helpers.math}
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), namespace)
     return namespace[recording.name]

@@ -9,13 +9,16 @@ from loom_core.base.location import Location
 from loom_core.importers.ttir import (
     arith,
     branches,
+    extended,
     folds,
     memory,
+    pointers,
     products,
     program,
     shapes,
     shared,
     structured,
+    tma,
     windows,
 )
 from loom_core.importers.ttir.errors import MalformedTritonIr
@@ -30,7 +33,9 @@ from loom_core.ir.verifier import verify_function
 from loom_core.ops.control import Return
 from loom_core.trace.context import tracing
 
-TABLES = (arith, branches, folds, memory, products, program, shapes, shared, structured, windows)
+TABLES = (
+    arith, branches, extended, folds, memory, pointers, products, program, shapes, shared, structured, tma, windows,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _FLOAT: Final[dict[str, tuple[type[Op], int]]] = {
     "arith.remf": (special.Fmod, 2), "arith.negf": (ops.Negate, 1),
     "arith.minnumf": (ops.Min, 2), "arith.maxnumf": (ops.Max, 2),
     "arith.minimumf": (ops.MinPropagate, 2), "arith.maximumf": (ops.MaxPropagate, 2),
-    "tt.precise_divf": (ops.Div, 2), "tt.precise_sqrt": (ops.Sqrt, 1),
+    "tt.precise_divf": (ops.Div, 2), "tt.approx_divf": (ops.Div, 2), "tt.precise_sqrt": (ops.Sqrt, 1),
     "math.absf": (ops.Abs, 1), "math.exp": (ops.Exp, 1), "math.exp2": (ops.Exp2, 1), "math.log": (ops.Log, 1),
     "math.log2": (ops.Log2, 1), "math.log10": (special.Log10, 1), "math.log1p": (special.Log1p, 1),
     "math.expm1": (special.Expm1, 1), "math.sin": (ops.Sin, 1), "math.cos": (ops.Cos, 1), "math.tan": (special.Tan, 1),
@@ -338,7 +338,7 @@ def _toward_zero(importer: Importer, op: Operation) -> bool:
     return False
 
 
-@row("tt.bitcast", "arith.bitcast", operands=1)
+@row("tt.bitcast", "arith.bitcast", operands=1, structured=True)
 def _bitcast(importer: Importer, op: Operation, operands: list[Any]) -> Any:
     (value,) = operands
     if len(op.result_types) != 1:

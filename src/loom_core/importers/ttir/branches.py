@@ -9,24 +9,19 @@ from typing import Any, Final, NoReturn
 from loom_core.importers.blocks import END, Compared, Edge, Graph, Node, Number, Sum, Unstructured, build
 from loom_core.importers.blocks.graph import Fact
 from loom_core.importers.ttir.attributes import plain
-from loom_core.importers.ttir.importer import REFUSED, Imported, Importer, ImportTrace, row
+from loom_core.importers.ttir.importer import Imported, Importer, ImportTrace, row
 from loom_core.importers.ttir.structured import check_alike
 from loom_core.importers.ttir.syntax import IrBlock, Operation
 
-RETURNS: Final = ("tt.return", "func.return", "scf.yield")
+RETURNS: Final = (
+    "tt.return", "func.return", "scf.yield", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return",
+)  # fmt: skip
 _ENDS: Final = (*RETURNS, "cf.br", "cf.cond_br", "cf.switch", "llvm.unreachable", "ub.unreachable")
 _REPEATABLE: Final = frozenset(
     {"tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.make_range", "tt.addptr", "tt.bitcast",
      "tt.get_program_id", "tt.get_num_programs", "tt.fp_to_fp", "tt.trans"}
 )  # fmt: skip
 """Operations, beside those of `arith` and `math`, of which nobody sees how often they run."""
-
-REFUSED.update(
-    dict.fromkeys(
-        (*RETURNS, "cf.br", "cf.cond_br", "cf.switch", "scf.condition", "tt.reduce.return", "tt.scan.return"),
-        "it ends a block, and others follow it",
-    )
-)
 
 
 def import_blocks(importer: Importer, op: Operation, blocks: Sequence[IrBlock]) -> list[Imported]:

@@ -12,6 +12,7 @@ from loom_core.base.location import Location
 from loom_core.importers.blocks import Structure
 from loom_core.importers.ttir.errors import UnsupportedOperation, WrongOperands
 from loom_core.importers.ttir.parser import IrModule
+from loom_core.importers.ttir.refused import REASONS
 from loom_core.importers.ttir.syntax import IrBlock, IrType, Operation
 from loom_core.importers.ttir.types import tile_type
 from loom_core.ir.block import Block, Function
@@ -55,7 +56,8 @@ class Row:
     """One row of the tables: how an operation is imported, and what its text may hold.
 
     `types` says what the types after the colon are: those of the `operands` one by one, the one of all operands and
-    results (`same`), of all operands (`input`), of the `result`, or `free` where the row itself checks.
+    results (`same`), of all operands (`input`), of the `result`, or `free` where the row itself checks. `structured`:
+    the row takes values of several parts too, or checks that it is given none.
     """
 
     build: Callable[[Importer, Operation, list[Any]], Any]
@@ -64,12 +66,10 @@ class Row:
     attributes: frozenset[str]
     words: bool
     regions: int
+    structured: bool
 
 
 TABLE: Final[dict[str, Row]] = {}
-REFUSED: Final[dict[str, str]] = {}
-"""Operations that are known and refused, with the reason; a name that ends in a dot stands for all of a dialect."""
-
 _MOVES: Final = frozenset({"tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape"})
 
 # Hints to Triton's passes, and permissions that are not used.
@@ -88,13 +88,14 @@ def row(
     attributes: Sequence[str] = (),
     words: bool = False,
     regions: int = 0,
+    structured: bool = False,
 ) -> Callable[[Any], Any]:
     """Enter a function into the table as the import of the named operations."""
     counts = operands if isinstance(operands, tuple) else (operands, operands)
 
     def enter(build: Any) -> Any:
         for name in names:
-            TABLE[name] = Row(build, counts, types, frozenset(attributes), words, regions)
+            TABLE[name] = Row(build, counts, types, frozenset(attributes), words, regions, structured)
         return build
 
     return enter
@@ -112,6 +113,11 @@ class Importer:
         self.structures: list[Structure] = []
         """How the blocks of the functions that were imported were structured."""
         self._calls: list[str] = []
+
+    @property
+    def at_top(self) -> bool:
+        """Whether the present operation runs once in a program: in no loop, branch or called function."""
+        return not self._calls and not self.trace.depth
 
     # ---- building ----
 
@@ -187,6 +193,7 @@ class Importer:
                 self.refuse(op, _reason(op.name))
             self._check_form(op, found)
             operands = [self.lookup(op, name) for name in op.operands]
+            self._check_structures(op, found, operands)
             self._check_operands(op, found.types, operands)
             made = self._built(found, op, operands)
             results = [] if made is None else list(made) if isinstance(made, (tuple, list)) else [made]
@@ -232,6 +239,17 @@ class Importer:
             self.wrong(op, f"it does not take {op.words[0]}")
         if len(op.regions) != found.regions and found.regions >= 0:
             self.wrong(op, f"it has {len(op.regions)} regions, {found.regions} are needed")
+
+    def _check_structures(self, op: Operation, found: Row, operands: Sequence[Imported]) -> None:
+        from loom_core.importers.ttir.pointers import Address, Reinterpreted
+
+        for number, value in enumerate(operands):
+            moved = op.name in _MOVES and not number and isinstance(value, Reinterpreted)
+            if isinstance(value, Value) or found.structured or moved:
+                continue
+            if isinstance(value, Address):
+                self.refuse(op, "it computes with an address, and arrays have no addresses here")
+            self.wrong(op, f"it does not take {value}")
 
     def check_type(self, op: Operation, value: Imported, type: IrType, what: str) -> None:
         """WrongOperands where `value` has another type than written."""
@@ -300,7 +318,7 @@ class Importer:
 
 def _reason(name: str) -> str:
     dialect = name.partition(".")[0] + "."
-    return REFUSED.get(name) or REFUSED.get(dialect) or "Loom does not know this operation"
+    return REASONS.get(name) or REASONS.get(dialect) or "Loom does not know this operation"
 
 
 def _variable(name: str) -> str:

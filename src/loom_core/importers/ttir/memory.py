@@ -13,6 +13,7 @@ from loom_core.importers.ttir.windows import Window
 from loom_core.ir.value import Value
 from loom_core.ops import elementwise as ops
 from loom_core.ops.atomic import AtomicCas, AtomicRmw
+from loom_core.ops.debug import Assert
 from loom_core.ops.memory import AddPointer, Load, Store
 
 _CACHE_HINTS: Final = ("cache", "cacheModifier", "cachePolicy", "evict", "evictionPolicy", "isVolatile", "volatile")
@@ -59,12 +60,27 @@ def _mask(importer: Importer, op: Operation, pointer: Value, rest: list[Any]) ->
     return mask
 
 
-@row("tt.load", operands=(1, 3), types="free", attributes=("boundaryCheck", "padding", *_CACHE_HINTS), words=True)
+_ORDERS: Final = frozenset({"relaxed", "acquire", "release", "acq_rel", "gpu", "cta", "sys", "cluster"})
+"""When and for whom an atomic access is seen: programs run one after another, so always and for all."""
+
+
+@row(
+    "tt.load",
+    operands=(1, 3),
+    types="free",
+    attributes=("boundaryCheck", "padding", *_CACHE_HINTS),
+    words=True,
+    structured=True,
+)
 def _load(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     if op.words and op.words != ["volatile"]:
         importer.wrong(op, f"it does not take {op.words[0]}")
     if isinstance(operands[0], Window):
         return operands[0].load(importer, op, operands[1:])
+    return _loaded(importer, op, operands)
+
+
+def _loaded(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     pointer, dtype = _pointer(importer, op, operands[0])
     _moved(importer, op, pointer, dtype)
     mask = _mask(importer, op, pointer, operands[1:2])
@@ -83,11 +99,15 @@ def _truth(importer: Importer, value: Value) -> Value:
     return importer.create(ops.Compare, value, importer.constant(value.type, 0), predicate="ne")  # type: ignore[no-any-return]
 
 
-@row("tt.store", operands=(2, 3), types="free", attributes=("boundaryCheck", *_CACHE_HINTS))
+@row("tt.store", operands=(2, 3), types="free", attributes=("boundaryCheck", *_CACHE_HINTS), structured=True)
 def _store(importer: Importer, op: Operation, operands: list[Any]) -> None:
     if isinstance(operands[0], Window):
         operands[0].store(importer, op, operands[1:])
         return
+    _stored(importer, op, operands)
+
+
+def _stored(importer: Importer, op: Operation, operands: list[Any]) -> None:
     (pointer, dtype), value = _pointer(importer, op, operands[0]), operands[1]
     _moved(importer, op, pointer, dtype)
     if isinstance(value, Value) and value.type.element is bool_:
@@ -115,7 +135,14 @@ def _value(importer: Importer, op: Operation, value: Any, pointer: Value, dtype:
     return value
 
 
-@row("tt.atomic_rmw", operands=(2, 3), types="free", words=True, attributes=("atomic_rmw_op", "sem", "scope"))
+@row(
+    "tt.atomic_rmw",
+    operands=(2, 3),
+    types="free",
+    words=True,
+    attributes=("atomic_rmw_op", "sem", "scope"),
+    structured=True,
+)
 def _read_modify_write(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     pointer, dtype = _pointer(importer, op, operands[0])
     value = _value(importer, op, operands[1], pointer, dtype)
@@ -131,10 +158,44 @@ def _read_modify_write(importer: Importer, op: Operation, operands: list[Any]) -
     return bits_as(importer, importer.create(AtomicRmw, pointer, value, mask, kind=kind), dtype)
 
 
-@row("tt.atomic_cas", operands=3, types="free", words=True, attributes=("sem", "scope"))
+@row("tt.atomic_cas", operands=3, types="free", words=True, attributes=("sem", "scope"), structured=True)
 def _compare_and_swap(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     pointer, dtype = _pointer(importer, op, operands[0])
     _moved(importer, op, pointer, dtype)
     values = [_value(importer, op, value, pointer, dtype) for value in operands[1:]]
     made = importer.create(AtomicCas, pointer, *(bits_as(importer, value, pointer.type.pointee) for value in values))
     return bits_as(importer, made, dtype)
+
+
+def _check_order(importer: Importer, op: Operation, *others: str) -> None:
+    for word in op.words:
+        if word not in _ORDERS and word not in others:
+            importer.wrong(op, f"it does not take {word}")
+
+
+@row("tt.atomic_load", operands=(1, 2), types="free", words=True, attributes=("sem", "scope"), structured=True)
+def _atomic_load(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    _check_order(importer, op)
+    return _loaded(importer, op, operands)
+
+
+@row("tt.atomic_store", operands=(2, 3), types="free", words=True, attributes=("sem", "scope"), structured=True)
+def _atomic_store(importer: Importer, op: Operation, operands: list[Any]) -> None:
+    _check_order(importer, op)
+    _stored(importer, op, operands)
+
+
+@row("tt.atomic_poll", operands=(2, 3), types="free", words=True, attributes=("sem", "scope"), structured=True)
+def _poll(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    """Whether memory holds a value. Nothing changes it meanwhile: what is waited for without end has to be there."""
+    timed = "timeout" in op.words
+    _check_order(importer, op, "timeout")
+    pointer, dtype = _pointer(importer, op, operands[0])
+    wanted = _value(importer, op, operands[1], pointer, dtype)
+    if timed != (len(operands) == 3) or pointer.type.shape or not dtype.is_integer:
+        importer.wrong(op, f"it does not take {pointer.type}")
+    loaded = bits_as(importer, importer.create(Load, pointer, None, None), dtype)
+    there: Value = importer.create(ops.Compare, loaded, wanted, predicate="eq")
+    if not timed:
+        importer.create(Assert, there, message="atomic_poll waits for a value that no earlier program stored")
+    return there

@@ -27,6 +27,7 @@ _UNTIL_LINE_END: Final = re.compile(r"[^\n]*")
 _ATTRIBUTES_AHEAD: Final = re.compile(r'\{[ \t]*(?:\}|(?:[A-Za-z_][\w$.]*|"[^"\n]*")[ \t]*[=,}])')
 _LITERAL_AHEAD: Final = re.compile(r"-|\d|0x|dense\b|sparse\b|true\b|false\b|array\b|#|!|unit\b")
 _CASES_AHEAD: Final = re.compile(r"\[[ \t\r\n]*default\b")
+_NEXT_CASE: Final = re.compile(r"(?:case|default)\b")
 _CASES_NEXT: Final = re.compile(r",[ \t]*\[")
 _DEFAULT: Final = re.compile(r"default\b")
 _FUNCTION: Final = ("tt.func", "func.func")
@@ -212,7 +213,8 @@ class _Parser:
         """Everything of an operation after its name, up to its location or the end of its line."""
         scanner = self.scanner
         while True:
-            if scanner.skip() or scanner.offset >= len(scanner.text):
+            ended = scanner.skip() and not (op.name == "scf.index_switch" and scanner.ahead(_NEXT_CASE))
+            if ended or scanner.offset >= len(scanner.text):
                 return
             character = scanner.text[scanner.offset]
             if character == "}":

@@ -8,6 +8,7 @@ from loom_core.base import dtype as core
 from loom_core.importers.ttir.arith import bits_as, cast
 from loom_core.importers.ttir.attributes import plain
 from loom_core.importers.ttir.importer import Importer, row
+from loom_core.importers.ttir.shapes import integer_attribute, result_type
 from loom_core.importers.ttir.syntax import Operation
 from loom_core.ir.value import Value
 from loom_core.ops.shape import Constant, Transpose
@@ -98,6 +99,16 @@ def _dot_scaled(importer: Importer, op: Operation, operands: list[Any]) -> Value
     for axis, value, name, scale in zip((1, 0), (a, b), names, scales, strict=True):
         sides.append(_decoded(importer, op, value, name, scale, axis, dtype))
     return dot(importer, op, [*sides, acc])
+
+
+@row("ttg.fp4_to_fp", operands=1, attributes=("axis",))
+def _from_e2m1(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    """Pairs of 4-bit floats in bytes, decoded."""
+    (value,) = operands
+    axis, target = integer_attribute(importer, op, "axis"), result_type(importer, op)
+    if value.type.element is not core.i8 or not 0 <= axis < len(value.type.shape) or not target.dtype.is_float:
+        importer.wrong(op, f"it does not take {value.type} along axis {axis}")
+    return cast(importer, decode_e2m1(importer.trace.builder, value, axis), target.dtype)
 
 
 def _scaled_operands(

@@ -7,22 +7,15 @@ from typing import Any
 from loom_core.base import dtype as core
 from loom_core.importers.ttir.arith import bits_as, cast
 from loom_core.importers.ttir.attributes import plain
-from loom_core.importers.ttir.importer import REFUSED, Imported, Importer, row
+from loom_core.importers.ttir.importer import Imported, Importer, row
 from loom_core.importers.ttir.shapes import result_type
 from loom_core.importers.ttir.syntax import Operation
 from loom_core.importers.ttir.types import tile_type
 from loom_core.ir.value import Value
 from loom_core.ops.debug import Assert, Print
 
-REFUSED.update({
-    "tt.elementwise_inline_asm": "inline assembly is code of a GPU",
-    "tt.ptr_to_int": "addresses are not numbers here",
-    "tt.int_to_ptr": "addresses are not numbers here",
-    "tt.map_elementwise": "it is not supported yet",
-})  # fmt: skip
 
-
-@row("tt.call", "func.call", operands=(0, 1024), words=True)
+@row("tt.call", "func.call", operands=(0, 1024), words=True, structured=True)
 def _call(importer: Importer, op: Operation, operands: list[Any]) -> list[Imported]:
     if len(op.words) != 1 or not op.words[0].startswith("@"):
         importer.wrong(op, "the name of a function is missing")
@@ -33,19 +26,24 @@ def _call(importer: Importer, op: Operation, operands: list[Any]) -> list[Import
 @row(
     "gpu.barrier",
     "ttg.barrier",
+    "ttg.local_barrier",
+    "tt.grid_dependency_wait",
+    "tt.grid_dependency_launch_dependents",
     "llvm.intr.assume",
     operands=(0, 1),
     types="free",
-    attributes=("addrSpace",),
+    attributes=("addrSpace", "memory_fence"),
     words=True,
 )
 def _nothing(importer: Importer, op: Operation, operands: list[Any]) -> None:
     return
 
 
-@row("tt.assert", operands=1, types="input", words=True, attributes=("message",))
+@row("tt.assert", "cf.assert", operands=1, types="free", words=True, attributes=("message",))
 def _assert(importer: Importer, op: Operation, operands: list[Any]) -> None:
     (condition,) = operands
+    for type in op.types:
+        importer.check_type(op, condition, type, "its condition")
     if condition.type.element is not core.bool_:
         importer.wrong(op, f"its condition is {condition.type}")
     if importer.assertions:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loom_core.base.dtype import bool_
+from loom_core.importers.ttir.attributes import plain
 from loom_core.importers.ttir.importer import Imported, Importer, row
 from loom_core.importers.ttir.syntax import IrBlock, Operation
 from loom_core.ir.block import Block
@@ -17,7 +18,7 @@ from loom_core.ops.control import For, If, While, Yield
 from loom_core.trace.values import Traced, flatten, rebuild, types_of
 
 
-@row("scf.for", operands=2, types="free", words=True, regions=1)
+@row("scf.for", operands=2, types="free", words=True, regions=1, structured=True)
 def _loop(importer: Importer, op: Operation, operands: list[Any]) -> list[Imported]:
     if not op.bindings or [word for word in op.words if word != "unsigned"] not in (
         ["to", "step"],
@@ -83,7 +84,7 @@ def _shown(value: Imported) -> str:
     return str(value) if isinstance(value, Traced) else str(value.type)
 
 
-@row("scf.if", operands=1, types="free", words=True, regions=-1)
+@row("scf.if", operands=1, types="free", words=True, regions=-1, structured=True)
 def _branch(importer: Importer, op: Operation, operands: list[Any]) -> list[Imported]:
     (condition,) = operands
     if not isinstance(condition, Value) or condition.type != TileType(bool_):
@@ -143,7 +144,7 @@ def _select(importer: Importer, op: Operation, condition: Value) -> list[Importe
     return [importer.create(ops.Select, condition, a, b) for a, b in zip(*sides, strict=True)]
 
 
-@row("scf.while", operands=0, types="free", words=True, regions=2)
+@row("scf.while", operands=0, types="free", words=True, regions=2, structured=True)
 def _while(importer: Importer, op: Operation, operands: list[Any]) -> list[Imported]:
     if op.words != ["do"]:
         importer.wrong(op, "it is not of the form while ... do")
@@ -174,3 +175,38 @@ def _while(importer: Importer, op: Operation, operands: list[Any]) -> list[Impor
         While, flatten(initial), regions=[condition, body], types=tuple(types_of(handed))
     )
     return rebuild(handed, made.results)
+
+
+@row("scf.index_switch", operands=1, types="free", words=True, regions=-1)
+def _switch(importer: Importer, op: Operation, operands: list[Any]) -> list[Imported]:
+    """A chain of branches, the last way the default one."""
+    cases = [plain(case) for case in op.literals]
+    if op.words != ["case"] * len(cases) + ["default"] or len(op.regions) != len(cases) + 1:
+        importer.wrong(op, "it is not of the form case 1 { ... } default { ... }")
+    (selector,) = operands
+    if selector.type.shape or not selector.type.dtype.is_integer or any(type(case) is not int for case in cases):
+        importer.wrong(op, f"it does not choose by {selector.type}")
+    return _chosen(importer, op, selector, cases, 0)
+
+
+def _chosen(importer: Importer, op: Operation, selector: Value, cases: list[int], first: int) -> list[Imported]:
+    if first == len(cases):
+        return _way(importer, op, first)
+    number = importer.constant(selector.type, cases[first])
+    condition = importer.create(ops.Compare, selector, number, predicate="eq")
+    blocks, results = (Block(), Block()), []
+    for block, ahead in zip(blocks, (False, True), strict=True):
+        with importer.building(block):
+            made = _chosen(importer, op, selector, cases, first + 1) if ahead else _way(importer, op, first)
+            importer.create(Yield, flatten(made))
+        results.append(made)
+    check_alike(importer, op, results[1], results[0])
+    types = tuple(types_of(results[0]))
+    return rebuild(results[0], importer.trace.builder.create_op(If, condition, regions=blocks, types=types).results)
+
+
+def _way(importer: Importer, op: Operation, index: int) -> list[Imported]:
+    """The operations of one region, in a scope of their own; gives what it yields."""
+    with importer.nested_scope():
+        last = importer.body(op, importer.region(op, index), "scf.yield")
+        return [importer.lookup(last, name) for name in last.operands]

@@ -148,7 +148,7 @@ class Window(Traced):
         rows = importer.value(op, names[0])
         if len(rows.type.shape) != 1 or rows.type.is_pointer or not rows.type.dtype.is_integer:
             importer.wrong(op, f"{names[0]} is {rows.type}, and no tile of row indices")
-        (column,) = _scalars(importer, op, names[1:], 1)
+        (column,) = scalars(importer, op, names[1:], 1)
         zero = importer.constant(TileType(i64), 0)
         whole = Window(self.base, self.sizes, self.steps, (), (rows.type.size, self.shape[1]), self.padding)
         _, columns = whole.rows(importer, [zero, column])
@@ -179,7 +179,7 @@ class Window(Traced):
         return list(dimensions)
 
 
-def _scalars(importer: Importer, op: Operation, names: Sequence[str | int], count: int) -> list[Value]:
+def scalars(importer: Importer, op: Operation, names: Sequence[str | int], count: int) -> list[Value]:
     """Bracketed integer scalars as i64."""
     if len(names) != count:
         importer.wrong(op, f"{len(names)} values in brackets, {count} are needed")
@@ -192,7 +192,7 @@ def _scalars(importer: Importer, op: Operation, names: Sequence[str | int], coun
     return made
 
 
-def _block_of(importer: Importer, op: Operation, type: IrType) -> tuple[int, ...]:
+def block_of(importer: Importer, op: Operation, type: IrType) -> tuple[int, ...]:
     """The block that a type speaks of: `!tt.tensordesc<4x8xf32>`, `!tt.ptr<tensor<4x8xf32>>`, or without the name."""
     inner = type.element if type.name == "ptr" and type.element is not None else type
     if not inner.shape or 0 in inner.shape:
@@ -200,40 +200,41 @@ def _block_of(importer: Importer, op: Operation, type: IrType) -> tuple[int, ...
     return inner.shape
 
 
-def _base(importer: Importer, op: Operation, value: Any) -> Value:
+def base_pointer(importer: Importer, op: Operation, value: Any) -> Value:
+    """The pointer to an array's first element."""
     if not isinstance(value, Value) or not value.type.is_pointer or value.type.shape:
         importer.wrong(op, "its first operand is no single pointer")
     return value
 
 
-@row("tt.make_tensor_ptr", operands=1, types="free", attributes=("order",))
+@row("tt.make_tensor_ptr", operands=1, types="free", attributes=("order",), structured=True)
 def _make_block_pointer(importer: Importer, op: Operation, operands: list[Any]) -> Window:
-    base = _base(importer, op, operands[0])
+    base = base_pointer(importer, op, operands[0])
     if len(op.lists) != 4 or not op.types:
         importer.wrong(op, "sizes, strides, offsets and block are needed in brackets")
-    shape = _block_of(importer, op, op.types[-1])
-    sizes, steps, offsets = (_scalars(importer, op, names, len(shape)) for names in op.lists[:3])
+    shape = block_of(importer, op, op.types[-1])
+    sizes, steps, offsets = (scalars(importer, op, names, len(shape)) for names in op.lists[:3])
     return Window(base, sizes, steps, offsets, shape)
 
 
-@row("tt.advance", operands=1, types="free")
+@row("tt.advance", operands=1, types="free", structured=True)
 def _advance(importer: Importer, op: Operation, operands: list[Any]) -> Window:
     (window,) = operands
     if not isinstance(window, Window) or not window.offsets or len(op.lists) != 1:
         importer.wrong(op, "a block pointer and offsets in brackets are needed")
-    steps = _scalars(importer, op, op.lists[0], len(window.shape))
+    steps = scalars(importer, op, op.lists[0], len(window.shape))
     moved = [importer.create(ops.Add, a, b) for a, b in zip(window.offsets, steps, strict=True)]
     return Window(window.base, window.sizes, window.steps, moved, window.shape)
 
 
-@row("tt.make_tensor_descriptor", operands=1, types="free", attributes=("padding",))
+@row("tt.make_tensor_descriptor", operands=1, types="free", attributes=("padding",), structured=True)
 def _make_descriptor(importer: Importer, op: Operation, operands: list[Any]) -> Window:
-    base = _base(importer, op, operands[0])
+    base = base_pointer(importer, op, operands[0])
     types = op.result_types or op.types
     if len(op.lists) != 2 or not types:
         importer.wrong(op, "sizes and strides are needed in brackets")
-    shape = _block_of(importer, op, types[-1])
-    sizes, steps = (_scalars(importer, op, names, len(shape)) for names in op.lists)
+    shape = block_of(importer, op, types[-1])
+    sizes, steps = (scalars(importer, op, names, len(shape)) for names in op.lists)
     padding = plain(op.attributes.get("padding", 1))
     if padding not in (1, 2, "zero", "nan", "PAD_ZERO", "PAD_NAN"):
         importer.refuse(op, f"Loom does not know the padding {padding}")
@@ -249,10 +250,10 @@ def _descriptor(importer: Importer, op: Operation, value: Any) -> Window:
 
 
 @row("tt.descriptor_load", "tt.experimental_descriptor_load", operands=1, types="free",
-     attributes=("cache", "evict", "cacheModifier", "evictionPolicy", "cachePolicy"))  # fmt: skip
+     attributes=("cache", "evict", "cacheModifier", "evictionPolicy", "cachePolicy"), structured=True)  # fmt: skip
 def _descriptor_load(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     window = _descriptor(importer, op, operands[0])
-    offsets = _scalars(importer, op, op.lists[0], len(window.shape))
+    offsets = scalars(importer, op, op.lists[0], len(window.shape))
     value = window.read(importer, op, offsets, range(len(window.shape)), window.padding)
     wanted = op.result_types[0].shape if op.result_types else window.shape
     if TileType(bool_, wanted).size != value.type.size:
@@ -267,20 +268,20 @@ def _stored(importer: Importer, op: Operation, window: Window, value: Any) -> Va
     return value if value.type.shape == window.shape else importer.create(Reshape, value, shape=window.shape)
 
 
-@row("tt.descriptor_store", "tt.experimental_descriptor_store", operands=2, types="free")
+@row("tt.descriptor_store", "tt.experimental_descriptor_store", operands=2, types="free", structured=True)
 def _descriptor_store(importer: Importer, op: Operation, operands: list[Any]) -> None:
     window = _descriptor(importer, op, operands[0])
-    offsets = _scalars(importer, op, op.lists[0], len(window.shape))
+    offsets = scalars(importer, op, op.lists[0], len(window.shape))
     window.write(importer, op, offsets, _stored(importer, op, window, operands[1]), range(len(window.shape)))
 
 
-@row("tt.descriptor_gather", "tt.experimental_descriptor_gather", operands=1, types="free")
+@row("tt.descriptor_gather", "tt.experimental_descriptor_gather", operands=1, types="free", structured=True)
 def _descriptor_gather(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     window = _descriptor(importer, op, operands[0])
     return window.read_at(importer, op, window.picked(importer, op, op.lists[0]), (0, 1), window.padding)
 
 
-@row("tt.descriptor_scatter", "tt.experimental_descriptor_scatter", operands=2, types="free")
+@row("tt.descriptor_scatter", "tt.experimental_descriptor_scatter", operands=2, types="free", structured=True)
 def _descriptor_scatter(importer: Importer, op: Operation, operands: list[Any]) -> None:
     window = _descriptor(importer, op, operands[0])
     indices = window.picked(importer, op, op.lists[0])
@@ -289,14 +290,19 @@ def _descriptor_scatter(importer: Importer, op: Operation, operands: list[Any]) 
     window.write_at(importer, op, indices, operands[1], (0, 1))
 
 
-@row("tt.descriptor_reduce", operands=2, types="free", words=True)
+@row("tt.descriptor_reduce", operands=2, types="free", words=True, structured=True)
 def _descriptor_reduce(importer: Importer, op: Operation, operands: list[Any]) -> None:
     window = _descriptor(importer, op, operands[0])
     value = _stored(importer, op, window, operands[1])
+    indices = window.rows(importer, scalars(importer, op, op.lists[0], len(window.shape)))
+    reduce_at(importer, op, window, indices, value)
+
+
+def reduce_at(importer: Importer, op: Operation, window: Window, indices: Sequence[Value], value: Value) -> None:
+    """Combine elements with those of an array at `indices`, as the operation's first word says, inside the array."""
     kind = op.words[0] if op.words else ""
     if kind not in ("add", "min", "max", "and", "or", "xor"):
         importer.refuse(op, f"Loom does not know the operation {kind or 'that it does'}")
-    indices = window.rows(importer, _scalars(importer, op, op.lists[0], len(window.shape)))
     pointer = window.addresses(importer, indices)
     if value.type != pointer.type.with_element(pointer.type.pointee):
         importer.wrong(op, f"it does not store {value.type} in {window}")

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from loom_sim import memory
+from loom_sim.elision import ABSENT_IN, before_write, make_absent, make_present, meeting, overwrite, place_of
 from loom_sim.jit import subroutine
 from loom_sim.lines import move_run
 from loom_sim.memory import bounded_product, larger, load_word, smaller, store_word
 from loom_sim.spaces import ELEMENT_LIMIT, check_range, check_write, is_wild, out_of_bounds, oversized, space_base
-from loom_sim.state import DMA_BOXES, OK
+from loom_sim.state import DMA_BOXES, ELIDED_FROM, OK
 
 _DIMS: Final = 5
 _SIZE: Final = 0
@@ -128,11 +129,23 @@ def build_copy(log2: int) -> Callable[[int, int], int]:
             status = check_range(state, src_space, src_offset, src_start + src_low, src_start + src_high)
             if status != OK:
                 return status
+        if whole:
+            pad_outer_dims(box, _DIMS - ndim)
+            collapse(box)
+            if is_run(box, element):
+                count = load_word(box, 12 + _SIZE) * element
+                move_between(state, src_space, src_offset, dst_space, dst_offset, count)
+                return OK
+        before_write(state, dst_space, dst_offset + first + dst_low, dst_offset + first + dst_high)
+        if src_space == 0 and not empty:
+            low, high = src_offset + src_start + src_low, src_offset + src_start + src_high
+            make_present(state, meeting(state, ABSENT_IN, low, high))
         dst = space_base(state, dst_space) + dst_offset
         if not (skip or whole):
             fill_outside(state, operands, ndim, dst)
         if not empty:
-            pad_outer_dims(box, _DIMS - ndim)
+            if not whole:
+                pad_outer_dims(box, _DIMS - ndim)
             copy_box(box, dst + dst_start, space_base(state, src_space) + src_offset + src_start)
         return OK
 
@@ -165,8 +178,26 @@ def copy_run(operands, state, count):  # type: ignore[no-untyped-def]
     status = check_write(state, dst_space, dst_offset, 0, count)
     if status != OK:
         return status
-    move_run(space_base(state, dst_space) + dst_offset, space_base(state, src_space) + src_offset, count)
+    move_between(state, src_space, src_offset, dst_space, dst_offset, count)
     return OK
+
+
+@subroutine("void(int64, int64, int64, int64, int64, int64)")
+def move_between(state, src_space, src_offset, dst_space, dst_offset, count):  # type: ignore[no-untyped-def]
+    """Move a run of `count` bytes, or note that it would have been moved."""
+    src, dst = space_base(state, src_space) + src_offset, space_base(state, dst_space) + dst_offset
+    if src_space == 0 or dst_space != 0:
+        before_write(state, dst_space, dst_offset, dst_offset + count)
+        if src_space == 0:
+            absent = meeting(state, ABSENT_IN, src_offset, src_offset + count)
+            src = place_of(state, absent, src_offset, src_offset + count)
+    else:
+        overwrite(state, dst_offset, dst_offset + count)
+        shortest = load_word(state, ELIDED_FROM)
+        if shortest != 0 and count >= shortest:
+            make_absent(state, dst_offset, dst_offset + count, src)
+            return
+    move_run(dst, src, count)
 
 
 # ---- boxes -----------------------------------------------------------------------------------------------------------
@@ -227,6 +258,14 @@ def collapse(box):  # type: ignore[no-untyped-def]
             store_dim(box, inner, size, src, dst)
     for d in range(inner):
         store_word(box, d * _DIM_WORDS + _SIZE, 1)
+
+
+@subroutine("boolean(int64, int64)", inline=True)
+def is_run(box, element):  # type: ignore[no-untyped-def]
+    """Whether a collapsed box is one contiguous run on both sides."""
+    return (
+        load_word(box, 9 + _SIZE) == 1 and load_word(box, 12 + _SRC) == element and load_word(box, 12 + _DST) == element
+    )
 
 
 @subroutine("boolean(int64, int64)")

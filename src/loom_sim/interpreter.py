@@ -18,6 +18,7 @@ import numpy as np
 
 from loom_core.isa import commands as isa
 from loom_sim.bits import select
+from loom_sim.elision import make_present
 from loom_sim.jit import subroutine
 from loom_sim.memory import (
     call_engine,
@@ -41,7 +42,9 @@ from loom_sim.memory import (
 )
 from loom_sim.spaces import check_range, check_write, space_base
 from loom_sim.state import (
+    ABSENT,
     DEPTH,
+    ELIDED_FROM,
     ENGINE_CREDIT,
     ENGINE_VARIANTS,
     ENGINES,
@@ -55,6 +58,7 @@ from loom_sim.state import (
     LIVE_REGISTERS,
     LOOP_STACK,
     LOOP_WORDS,
+    NEXT_COPY,
     NO_ENGINE,
     OK,
     OPERANDS,
@@ -70,6 +74,7 @@ from loom_sim.state import (
     WATCHDOG,
     WATCHDOG_BUDGET,
     WATCHDOG_EXPIRED,
+    WITH_NEXT,
 )
 
 _FIRST_ENGINE: Final = isa.OP_COPY
@@ -85,6 +90,7 @@ _HALT, _LOOP, _ENDLOOP, _JUMP, _BRZ, _BRNZ = (
 )
 _WHILE, _TRAP, _LDS, _STS = isa.OP_WHILE, isa.OP_TRAP, isa.OP_LDS, isa.OP_STS
 _REPORT = isa.OP_REPORT
+_COPY, _PROGRAM = isa.OP_COPY, isa.OP_PROGRAM
 _MOV, _ADD, _SUB, _MUL, _DIV, _REM, _FDIV = (
     isa.OP_MOV,
     isa.OP_ADD,
@@ -227,8 +233,10 @@ def scalar_memory(state, operands):  # type: ignore[no-untyped-def]
     """LDS or STS, operands resolved: status."""
     header = load_word(operands, -2)
     flags = header >> 24 & 255
-    size = 1 << (flags & 7)
-    if header & 255 == _LDS:
+    size, loads = 1 << (flags & 7), header & 255 == _LDS
+    if not loads or load_word(operands, 1) == 0:
+        make_present(state, load_word(state, ABSENT))
+    if loads:
         space, offset = load_word(operands, 1), load_word(operands, 2)
         status = check_range(state, space, offset, 0, size)
         if status == OK:
@@ -259,6 +267,16 @@ def resolve_operands(state, command):  # type: ignore[no-untyped-def]
         store_word(state, OPERANDS + 2 + i, word)
         mask = (mask >> 1) & ((1 << 63) - 1)
     return state + (OPERANDS + 2) * 8
+
+
+@subroutine("void(int64, int64, int64)", inline=True)
+def before_engine(state, opcode, following):  # type: ignore[no-untyped-def]
+    """Prepare for an engine's command; `following`: address of the command after it. See `elision`."""
+    if opcode == _PROGRAM:
+        fits = load_word(state, ELIDED_FROM) != 0 and load_word(following, 0) & 255 == _COPY
+        store_word(state, NEXT_COPY, select(fits, following, 0))
+    elif opcode != _COPY and load_word(state, ABSENT) != 0:
+        make_present(state, load_word(state, ABSENT))
 
 
 # ---- loops -----------------------------------------------------------------------------------------------------------
@@ -300,6 +318,7 @@ def start(state):  # type: ignore[no-untyped-def]
     store_word(state, DEPTH, 0)
     store_word(state, WATCHDOG, load_word(state, WATCHDOG_BUDGET))
     store_word(state, RUNNING, 1)
+    store_word(state, ABSENT, 0)
 
 
 # ---- the loop --------------------------------------------------------------------------------------------------------
@@ -362,14 +381,19 @@ def build_interpreter(
                     status = NO_ENGINE
                     break
                 before_command(state, command, operands)
+                before_engine(state, opcode, stream + following * 8)
                 status = run_command(state, engine, operands)
                 if status != OK:
-                    break
+                    if status != WITH_NEXT:
+                        break
+                    following += load_word(stream, following) >> 8 & 255
+                    executed += 1
                 on_command(state, command, operands)
                 credit -= ENGINE_CREDIT
                 pc = following
             elif opcode == _REPORT:
                 operands = resolve_operands(state, command)
+                make_present(state, load_word(state, ABSENT))
                 store_word(state, FAULT_SPACE, pc)
                 store_word(state, FAULT_VALUE, load_word(operands, 0))
                 store_word(state, FAULT_LOW, load_word(operands, 1))

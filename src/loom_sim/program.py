@@ -274,6 +274,7 @@ class Launch:
         view[words.SPACE_COUNT] = spaces
         view[words.SRAM_BYTES] = obj.machine.sram_bytes
         view[words.SLICE] = _SLICE
+        view[words.ELIDED_FROM] = words.ELIDED_BYTES if call is None else 0
         view[words.WATCHDOG_BUDGET] = obj.while_budget
         self._set_space(0, 0, 0, obj.machine.sram_bytes, writable=True)
         for number in range(1, spaces):

@@ -11,7 +11,8 @@ space table comes last because its length depends on the launch.
   768 .. 1039  operands of the running command where any came from a register: header, mask, up to 253 words
  1040 .. 1295  operand pointers of the running SCE program: registers 0..127, streams 128..
  1296 .. 1807  streams and views of the running SCE program (`stream`)
- 1808 ..       space table, SPACE_WORDS a space: base address, first legal byte, one past the last, 1 if writable
+ 1808 .. 2064  absent bytes of SRAM (`elision`)
+ 2072 ..       space table, SPACE_WORDS a space: base address, first legal byte, one past the last, 1 if writable
 
 Module constants rather than an enum: compiled code freezes plain integers.
 """
@@ -44,6 +45,8 @@ COMBINES: Final = 16  # address of the table SCE opcode -> element engine of the
 CHECK: Final = 17  # address of the checks' state (checking interpreter only)
 SURVEY: Final = 18  # address of what a survey has found (surveying interpreter only)
 ATOMIC_LOCK: Final = 19  # address of the word that cores which share a launch hold during atomics; 0 on one core
+ELIDED_FROM: Final = 20  # bytes from which on a copy need not take place (`elision`); 0 where all must
+NEXT_COPY: Final = 21  # address of the COPY that follows the running PROGRAM, 0 where none does
 FAULT_SPACE: Final = 24
 FAULT_LOW: Final = 25  # first byte offset touched out of bounds
 FAULT_HIGH: Final = 26  # one past the last; or a limit
@@ -60,7 +63,8 @@ DMA_BOXES: Final = 672
 OPERANDS: Final = 768
 POINTERS: Final = 1040
 STREAM_VIEWS: Final = 1296
-SPACES: Final = 1808
+ABSENT: Final = 1808
+SPACES: Final = 2072
 SPACE_WORDS: Final = 4
 
 # ---- numbers that Python and compiled code agree on ----
@@ -73,6 +77,8 @@ SLOT_BYTES: Final = 4096 * 8 + SLOT_PADDING + RESULT_BYTES  # scratch memory tha
 CARRY_BYTES: Final = 32  # of the state that an instruction carries from block to block (`carried`)
 SORT_COUNT_BYTES: Final = 8 * 256 * 8 + 64  # of the digit counts of a sort
 MAX_STREAMS: Final = 24
+ABSENCES: Final = 64  # absent ranges of SRAM at a time
+ELIDED_BYTES: Final = 1024  # of the shortest copy that runs elide
 
 # ---- what a run or an engine returns; engines return OK or a fault ----
 
@@ -80,6 +86,7 @@ OK: Final = 0
 HALTED: Final = 1  # the program is done
 PAUSED: Final = 2  # a slice is done: call again to go on
 REPORTED: Final = 3  # FAULT_SPACE word of the command, FAULT_VALUE code, FAULT_LOW offset, FAULT_HIGH program; go on
+WITH_NEXT: Final = 4  # an engine has executed the next command as well
 OUT_OF_BOUNDS: Final = 16  # FAULT_SPACE, FAULT_LOW, FAULT_HIGH
 UNKNOWN_SPACE: Final = 17  # FAULT_SPACE
 OVERSIZED: Final = 18  # FAULT_VALUE elements, FAULT_HIGH limit

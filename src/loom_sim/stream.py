@@ -20,9 +20,11 @@ from collections.abc import Callable
 from typing import Final
 
 from loom_core.isa.commands import OP_PROGRAM as PROGRAM_OPCODE
-from loom_core.isa.sce import OPERAND_STREAM, STREAM_IOTA, STREAM_SCALAR, STREAM_STORE
+from loom_core.isa.sce import OPERAND_STREAM, STREAM_IOTA, STREAM_LOAD, STREAM_SCALAR, STREAM_STORE
 from loom_sim import carried
 from loom_sim import descriptors as d
+from loom_sim.bits import select
+from loom_sim.elision import ABSENT_FROM, ABSENT_IN, make_absent, make_present, meeting, overwrite, place_of
 from loom_sim.jit import subroutine
 from loom_sim.memory import (
     bounded_product,
@@ -36,26 +38,41 @@ from loom_sim.memory import (
 )
 from loom_sim.planes import count_plane, count_plane_wide, fill_slot, load_plane, store_plane
 from loom_sim.reductions import BLOCK
-from loom_sim.spaces import check_elements, check_range, is_wild, out_of_bounds, oversized
+from loom_sim.spaces import (
+    check_elements,
+    check_range,
+    check_write,
+    is_wild,
+    out_of_bounds,
+    oversized,
+    space_base,
+)
 from loom_sim.state import (
+    ABSENT,
     CARRY_BYTES,
+    ELIDED_FROM,
     FAULT_VALUE,
+    LIVE_REGISTERS,
     MAX_STREAMS,
+    NEXT_COPY,
     NO_ENGINE,
     OK,
     POINTERS,
     PROGRAMS,
+    REGISTERS,
     RESULT_BYTES,
     SCRATCH,
     SLOT_PADDING,
     SRAM,
     STREAM_VIEWS,
+    WITH_NEXT,
 )
 
 CHUNK: Final = 1024  # elements; slots of 4 KiB for the usual types, so that a program's working set stays in 32 KiB
 LONGEST_ROW: Final = BLOCK * BLOCK  # results of one row's blocks make one block
 RECORD_WORDS: Final = 16
 _KIND, _LOG2, _TAIL, _MODE, _ADDRESS, _SLOT, _KEEPS, _POINTER, _STRIDES = range(9)
+_LOW, _HIGH, _HOME, _ABSENT = range(12, 16)  # SRAM bytes touched; address there; what is absent of what is read
 _RANK: Final = 4
 _INNER: Final = _RANK - 1
 _SIZES: Final = MAX_STREAMS * RECORD_WORDS  # body sizes, then tail sizes
@@ -166,7 +183,123 @@ def read_streams(state, operands, descriptor, ndim, kept):  # type: ignore[no-un
         if status != OK:
             return status
         store_word(record, _ADDRESS, load_word(state, SRAM) + base)
+        store_word(record, _LOW, base + low)
+        store_word(record, _HIGH, base + high)
+        store_word(record, _HOME, load_word(state, SRAM) + base)
+        store_word(record, _ABSENT, 0)
     return OK
+
+
+# ---- tiles that are not in SRAM (`elision`) --------------------------------------------------------------------------
+
+
+@subroutine("void(int64, int64)")
+def meet_absences(state, streams):  # type: ignore[no-untyped-def]
+    """Let loads read absent tiles where they are, and prepare for the stores."""
+    views, reads = state + STREAM_VIEWS * 8, 0
+    for number in range(streams):
+        record = views + number * (RECORD_WORDS * 8)
+        if load_word(record, _KIND) == STREAM_LOAD:
+            low, high = load_word(record, _LOW), load_word(record, _HIGH)
+            absent = meeting(state, ABSENT_IN, low, high)
+            if absent == 0:
+                continue
+            moved = place_of(state, absent, low, high) - load_word(state, SRAM) - low
+            if moved == 0:
+                return_home(views, streams, absent)
+            else:
+                store_word(record, _ADDRESS, load_word(record, _HOME) + moved)
+                store_word(record, _ABSENT, absent)
+                reads |= absent
+    for number in range(streams):
+        record = views + number * (RECORD_WORDS * 8)
+        if load_word(record, _KIND) == STREAM_STORE:
+            low, high = load_word(record, _LOW), load_word(record, _HIGH)
+            absent = meeting(state, ABSENT_IN, low, high)
+            if absent & reads != 0:
+                make_present(state, absent)
+                return_home(views, streams, absent)
+            elif absent != 0 and is_dense(views, record):
+                overwrite(state, low, high)
+            else:
+                make_present(state, absent)
+
+
+@subroutine("void(int64, int64, int64)")
+def return_home(views, streams, present):  # type: ignore[no-untyped-def]
+    """Loads of what has been made present read SRAM."""
+    for number in range(streams):
+        record = views + number * (RECORD_WORDS * 8)
+        if load_word(record, _KIND) == STREAM_LOAD and load_word(record, _ABSENT) & present != 0:
+            store_word(record, _ADDRESS, load_word(record, _HOME))
+            store_word(record, _ABSENT, 0)
+
+
+@subroutine("boolean(int64, int64)")
+def is_dense(views, record):  # type: ignore[no-untyped-def]
+    """Whether a stream touches each element of its range once, in order."""
+    sizes = views + (_SIZES + load_word(record, _TAIL) * _RANK) * 8
+    return is_contiguous(record, sizes, 1 << load_word(record, _LOG2))
+
+
+@subroutine("int64(int64, int64, int64)", inline=True)
+def operand_at(state, command, index):  # type: ignore[no-untyped-def]
+    """Operand of a command in the stream."""
+    word = load_word(command, 2 + index)
+    register = load_word(state, LIVE_REGISTERS + (word & (REGISTERS - 1)))
+    return select((load_word(command, 1) >> index) & 1 != 0, register, word)
+
+
+@subroutine("int64(int64, int64)")
+def bytes_of_run(state, copy):  # type: ignore[no-untyped-def]
+    """Bytes that a COPY in the stream moves, if they are one run on both sides; else 0."""
+    flags = load_word(copy, 0) >> 24
+    step = 1 << (flags >> 3 & 3)
+    for dim in range((flags & 7) - 1, -1, -1):
+        at = 5 + 5 * dim
+        size = operand_at(state, copy, at)
+        if size <= 0 or operand_at(state, copy, at + 3) > 0 or operand_at(state, copy, at + 4) < size:
+            return 0
+        if size != 1 and (operand_at(state, copy, at + 1) != step or operand_at(state, copy, at + 2) != step):
+            return 0
+        step = bounded_product(step, size)
+    return step
+
+
+@subroutine("boolean(int64, int64, int64)")
+def store_through(state, streams, copy):  # type: ignore[no-untyped-def]
+    """Have the tile that a COPY moves to HBM after the program written there at once; whether it does.
+
+    Only where no other stream meets the tile, and nothing that is read what is written.
+    """
+    count = bytes_of_run(state, copy)
+    low, space, offset = operand_at(state, copy, 1), operand_at(state, copy, 2), operand_at(state, copy, 3)
+    if count < load_word(state, ELIDED_FROM) or operand_at(state, copy, 0) != 0 or space == 0:
+        return False
+    if check_write(state, space, offset, 0, count) != OK:
+        return False  # the COPY will say so
+    place, views, chosen = space_base(state, space) + offset, state + STREAM_VIEWS * 8, 0
+    for number in range(streams):
+        record = views + number * (RECORD_WORDS * 8)
+        kind = load_word(record, _KIND)
+        if kind in (STREAM_IOTA, STREAM_SCALAR):
+            continue
+        if kind == STREAM_STORE and load_word(record, _LOW) == low and load_word(record, _HIGH) == low + count:
+            if chosen != 0 or not is_dense(views, record):
+                return False
+            chosen = record
+        elif load_word(record, _LOW) < low + count and load_word(record, _HIGH) > low:
+            return False
+        elif load_word(record, _ABSENT) != 0:
+            start = load_word(record, _ADDRESS) - load_word(record, _HOME) + load_word(state, SRAM)
+            if start + load_word(record, _LOW) < place + count and start + load_word(record, _HIGH) > place:
+                return False
+    if chosen == 0:
+        return False
+    make_present(state, meeting(state, ABSENT_FROM, place, place + count))
+    store_word(chosen, _ADDRESS, place)
+    make_absent(state, low, low + count, place)
+    return True
 
 
 @subroutine("boolean(int64, int64, int64, int64, int64)")
@@ -535,15 +668,21 @@ def build_program() -> Callable[[int, int], int]:
             return status
         streams = load_word(descriptor, d.STREAM_COUNT)
         collapse_view(state, streams, 0, ndim)
+        if fold != 0:
+            collapse_view(state, streams, 1, ndim - fold)
+        if load_word(state, ABSENT) != 0:
+            meet_absences(state, streams)
+        copy = load_word(state, NEXT_COPY)
+        if copy != 0 and store_through(state, streams, copy):
+            status = WITH_NEXT
         if fold == 0:
             run_elements(state, descriptor, total)
         else:
-            collapse_view(state, streams, 1, ndim - fold)
             direction = 1 - 2 * (flags >> 7 & 1)
             if row <= BLOCK:
                 run_rows(state, descriptor, total, row, direction)
             else:
                 run_blocks(state, descriptor, total, row, direction)
-        return OK
+        return status
 
     return program_engine

@@ -18,6 +18,7 @@ from loom_core.ir.rewriter import clone_function
 from loom_core.isa.machine import L1_MINI, MachineConfig
 from loom_core.objfile import LoomObject
 from loom_core.passes.fold_dot import fold_dot_accumulator
+from loom_sim import state
 from tests.codegen.ordering import Binding, expand, layout_faults, races, token_faults
 
 
@@ -76,10 +77,14 @@ def registers_of(obj: LoomObject, launch: Launch) -> dict[int, int]:
     return registers
 
 
-def by_simulator(obj: LoomObject, launch: Launch) -> tuple[np.ndarray, ...]:
-    """The memories after a run of the object."""
+def by_simulator(obj: LoomObject, launch: Launch, elided_from: int | None = None) -> tuple[np.ndarray, ...]:
+    """The memories after a run of the object; `elided_from`: see `state.ELIDED_FROM`."""
     memories = launch.fresh()
-    loom_sim.load(obj).run(bindings_of(launch, memories), registers_of(obj, launch))
+    prepared = loom_sim.load(obj).prepare()
+    if elided_from is not None:
+        prepared.state[state.ELIDED_FROM] = elided_from
+    prepared.fill(bindings_of(launch, memories), registers_of(obj, launch))
+    prepared.go()
     return memories
 
 
@@ -120,7 +125,11 @@ def faults(function: Function, launch: Launch, machine: MachineConfig = L1_MINI,
     with knobs.override(verify="each"):
         lowered = run_passes(clone_function(function))
         obj = compiled(function, machine, **options)
-    results = {"passes": by_reference(lowered, launch), "simulator": by_simulator(obj, launch)}
+    results = {
+        "passes": by_reference(lowered, launch),
+        "simulator": by_simulator(obj, launch),
+        "copies elided": by_simulator(obj, launch, elided_from=1),
+    }
     found = [f"{name}: {bad}" for name, got in results.items() if (bad := differing_bytes(want, got))]
     memories = launch.fresh()
     commands = expand(obj, bindings_of(launch, memories), registers_of(obj, launch))

@@ -89,7 +89,12 @@ adds the cycle model of `isa/cost.py`. Every address is checked against the buff
 
 The programs of a launch run on several cores where a survey of its commands (`sharing`) shows that no core writes what
 another one reads or writes: then each core runs a part of one axis of the grid, in a thread of its own. Otherwise one
-core runs all; `kernel.explain(...)` says which, and the lines that decide it."""
+core runs all; `kernel.explain(...)` says which, and the lines that decide it.
+
+A run need not copy what nothing looks at (`loom_sim/elision.py`). A contiguous load of a kilobyte or more only notes
+where the bytes are, and the program that reads the tile reads them there; a program whose tile the next command stores
+writes to HBM at once. Any other command that meets such a tile, or is about to overwrite what it stands for, has it
+copied first. No bit and no fault depends on this, overlapping arguments included. Traced and checked runs copy all."""
 
 
 def architecture_markdown() -> str:

@@ -29,7 +29,8 @@ _COLOURS: Final = {"DMA": DMA, "MXU": MXU, "SCE": SCE, "ACP": ACP}
 def profile_html(profile: Profile) -> str:
     """The whole display of a profile."""
     trace = profile.trace
-    title = f"{trace.cycles:,} cycles ({profile.microseconds:,.1f} us) on one core of {trace.machine}"
+    where = f"{trace.cores} cores" if trace.parts else "one core"
+    title = f"{trace.cycles:,} cycles ({profile.microseconds:,.1f} us) on {where} of {trace.machine}"
     advice = [tag("div", text, class_="faint") for text in profile.verdict.advice]
     return document(
         tag("div", tag("b", trace.kernel), " ", title),
@@ -48,7 +49,7 @@ def colour(queue: str) -> str:
 
 
 def _queue_rows(trace: Trace) -> Iterator[tuple[object, ...]]:
-    whole = max(trace.cycles, 1)
+    whole = max(trace.cycles * trace.cores, 1)
     for name, use in trace.queues.items():
         if use.commands:
             shares = [part / whole for part in (use.busy, use.waiting, use.empty)]
@@ -72,18 +73,22 @@ def _line_rows(profile: Profile) -> Iterator[tuple[object, ...]]:
 
 
 def timeline(trace: Trace) -> Markup:
-    """A row a queue, time to the right: how much of each moment it works (above), and waits for a token (below)."""
+    """A row a queue of each core, time to the right: how much of each moment it works (above), and waits (below)."""
     events = trace.events
     if not len(events):
         return tag("div", "no engine was given a command", class_="faint")
     complete = len(events) == trace.events_total
     end = max(trace.cycles if complete else int(events["freed"].max()), 1)
     drawn, y = [], 4
-    for queue in Queue:
-        chosen = events[events["queue"] == queue]
-        if len(chosen):
-            drawn.append(_row(queue.name, chosen, end, y, trace))
-            y += ROW
+    for core, part in enumerate(trace.parts or (trace,)):
+        if trace.parts:
+            drawn.append(tag("text", f"core {core}", x=0, y=y + 10, class_="faint"))
+            y += ROW - 6
+        for queue in Queue:
+            chosen = part.events[part.events["queue"] == queue]
+            if len(chosen):
+                drawn.append(_row(queue.name, chosen, end, y, part))
+                y += ROW
     drawn.append(_axis(end, y))
     note = "" if complete else f" the first {len(events):,} of {trace.events_total:,} commands;"
     legend = f"{note} above: works, below: waits for a token"

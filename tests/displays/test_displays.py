@@ -108,12 +108,36 @@ def test_a_trace(trace: Any) -> None:
     queues = [name for name, use in trace.queues.items() if use.commands]
     rows = [text_of(row) for row in tree.iter("tr")]
     assert all(any(row.startswith(name) for row in rows) for name in queues)
-    drawn = [text_of(next(group.iter("text"))) for group in tree.iter("g") if group.find("title") is not None]
-    assert drawn == [name for name in queues if name != "ACP"]
+    assert rows_drawn(tree) == [name for name in queues if name != "ACP"] * trace.cores
     assert "test_displays.py:" in text
 
 
-def test_a_long_trace_says_what_its_picture_covers(arrays: tuple[Any, ...], trace: Any) -> None:
+def traced_on(cores: int, arrays: tuple[Any, ...]) -> Any:
+    with loom.cores(cores):
+        return scale.trace(*arrays, 5000, 0.5, BLOCK=256, grid=(20,))
+
+
+def rows_drawn(tree: Any) -> list[str]:
+    """Labels of the rows of a timeline."""
+    return [text_of(next(group.iter("text"))) for group in tree.iter("g") if group.find("title") is not None]
+
+
+def test_a_trace_of_several_cores(arrays: tuple[Any, ...]) -> None:
+    two, one = traced_on(2, arrays), traced_on(1, arrays)
+    assert two.cores == 2
+    tree = parsed(two._repr_html_())
+    assert len(rows_drawn(tree)) == 2 * len(rows_drawn(parsed(one._repr_html_())))
+    assert "on 2 cores of l1" in text_of(tree) and "core 1" in text_of(tree)
+    shares = [text_of(row.findall("td")[3]) for row in tree.iter("tr") if row.findall("td")][
+        : len(rows_drawn(tree)) // 2
+    ]
+    assert (
+        shares == [f"{two.busy_fraction(name):.1%}" for name, use in two.queues.items() if use.commands][: len(shares)]
+    )
+
+
+def test_a_long_trace_says_what_its_picture_covers(arrays: tuple[Any, ...]) -> None:
+    trace = traced_on(1, arrays)
     short = dataclasses.replace(trace, events=trace.events[:7])
     assert f"the first 7 of {trace.events_total} commands" in text_of(parsed(short._repr_html_()))
     empty = dataclasses.replace(trace, events=trace.events[:0], events_total=0)
@@ -130,7 +154,7 @@ def test_traces_of_a_block(arrays: tuple[Any, ...]) -> None:
 def test_a_picture_stays_small_however_long_the_run() -> None:
     x, y = (np.zeros(2_000_000, np.float32) for _ in range(2))
     long = scale.trace(x, y, x.size, 0.5, BLOCK=256, grid=(7813,))
-    assert len(long.events) == 10_000
+    assert len(long.events) == 10_000 * long.cores
     assert len(long._repr_html_()) < 60_000
 
 

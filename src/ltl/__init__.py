@@ -114,7 +114,7 @@ from ltl.functions import (
     umulhi,
 )
 from ltl.jit import JitFunction, jit
-from ltl.matmul import dot
+from ltl.matmul import dot, dot_scaled
 from ltl.members import install as _install
 from ltl.memory import load, store
 from ltl.operators import where
@@ -210,6 +210,7 @@ __all__ = [
     "device_print",
     "div_rn",
     "dot",
+    "dot_scaled",
     "dtype",
     "erf",
     "exp",

@@ -8,6 +8,7 @@ from loom_core.base import dtype as core
 from loom_core.base.dtype import DType
 from loom_core.trace.context import current
 from loom_core.trace.products import PRECISIONS, multiply
+from loom_core.trace.scaled import FORMATS, operand_problem, product_dtype, scaled_operand
 from ltl import dtypes, semantic
 from ltl.arguments import dtype_argument, static
 from ltl.errors import ShapesDiffer, WrongDtype, WrongRank, WrongValue, fail
@@ -48,6 +49,66 @@ def dot(
         start = semantic.cast(start, inner)
     made = multiply(trace.builder, a.value, b.value, None if start is None else start.value, precision, inner)
     return semantic.cast(tensor(made.type, made), result_dtype)
+
+
+def dot_scaled(
+    lhs: Any,
+    lhs_scale: Any,
+    lhs_format: Any,
+    rhs: Any,
+    rhs_scale: Any,
+    rhs_format: Any,
+    acc: Any = None,
+    fast_math: Any = False,
+    lhs_k_pack: Any = True,
+    rhs_k_pack: Any = True,
+    out_dtype: Any = dtypes.float32,
+) -> tensor:
+    """lhs[M, K] times rhs[K, N], plus acc[M, N], float32, of microscaled operands; also of pairs of them, as `dot`.
+
+    Formats are "e2m1" (pairs in bytes, the first in the lower half), "e4m3", "e5m2" (or bytes), "bf16" and "fp16".
+    Scales, uint8 [M, K / 32] and [N, K / 32] (or K / 16), are powers of two, 2 to their value less 127, 255 for NaN;
+    float8e4nv scales are taken as they are; None for no scales. Without `k_pack` pairs lie along M or N. The operands
+    are decoded and scaled in bf16 (fp16 where one of them is that), each product rounded, and multiplied as by `dot`.
+    """
+    trace = current("ltl.dot_scaled")
+    wanted = static(out_dtype, "out_dtype of dot_scaled")
+    if dtype_argument(wanted, "dot_scaled") is not core.f32:
+        fail(WrongDtype, function="dot_scaled", given=str(wanted), takes="its result is float32")
+    names = _format(lhs_format, "lhs_format"), _format(rhs_format, "rhs_format")
+    given = ((lhs, lhs_scale, lhs_k_pack, "lhs"), (rhs, rhs_scale, rhs_k_pack, "rhs"))
+    tiles = [semantic.to_tensor(value, "dot_scaled", name) for value, _, _, name in given]
+    rank, inner = len(tiles[0].shape), product_dtype(names)
+    sides = []
+    for axis, tile, name, (_, scale, packed, what) in zip((rank - 1, rank - 2), tiles, names, given, strict=True):
+        value = _in_format(tile, name).value
+        along = bool(static(packed, f"{what}_k_pack of dot_scaled"))
+        factors = None if semantic.unwrap(scale) is None else semantic.to_tensor(scale, "dot_scaled", "a scale").value
+        problem = operand_problem(value.type, name, None if factors is None else factors.type, axis, along)
+        if problem is not None:
+            fail(WrongValue, function="dot_scaled", argument=what, given=problem, expected="see its documentation")
+        made = scaled_operand(trace.builder, value, name, factors, axis, along, inner)
+        sides.append(tensor(made.type, made))
+    return dot(sides[0], sides[1], acc, out_dtype=dtypes.float32)
+
+
+def _format(given: Any, argument: str) -> str:
+    name = static(given, f"the {argument} of dot_scaled")
+    if name not in FORMATS:
+        expected = "one of " + ", ".join(map(repr, FORMATS))
+        fail(WrongValue, function="dot_scaled", argument=argument, given=repr(name), expected=expected)
+    return str(name)
+
+
+def _in_format(tile: tensor, name: str) -> tensor:
+    """An operand in the dtype of its format; floats may be given as their bits."""
+    wanted, dtype = FORMATS[name], tile.ir_type.element
+    if dtype is wanted:
+        return tile
+    if not isinstance(dtype, DType) or not dtype.is_integer or dtype.bits != wanted.bits:
+        takes = f"{name} is held by {dtypes.of_core(wanted)}"
+        fail(WrongDtype, function="dot_scaled", given=str(tile.type), takes=takes)
+    return semantic.bitcast(tile, wanted)
 
 
 def _operands(input: Any, other: Any) -> tuple[tensor, tensor]:

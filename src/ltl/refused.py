@@ -8,10 +8,6 @@ from typing import Any, Final
 from ltl.errors import Refused, fail
 
 REFUSED: Final[dict[str, tuple[str, str]]] = {
-    "dot_scaled": (
-        "microscaled formats (MX) are not there",
-        "widen the operands, multiply them by their scales, and use dot",
-    ),
     "inline_asm_elementwise": (
         "there is no GPU to run its assembly",
         "write it with the language's functions; map_elementwise applies a function to single elements",

@@ -124,12 +124,12 @@ def test_a_byte_that_no_program_writes_must_stay(copied: Any) -> None:
 def test_summary_and_exit_codes(copied: Any, tmp_path: Path) -> None:
     copied("feat_vadd__00")
     source = copied("feat_argmaxmin__00") / "kernel.py"
-    source.write_text("def argmaxmin(x, a, b, M: tl.constexpr, N: tl.constexpr):\n    tl.dot_scaled(x)\n")
+    source.write_text("def argmaxmin(x, a, b, M: tl.constexpr, N: tl.constexpr):\n    tl.inline_asm_elementwise(x)\n")
     done = loomc("replay", tmp_path, "--interpret", "--verbose")
     assert done.exit_code == 0
     assert done.output.splitlines()[-1] == "1 passed, 0 failed, 1 refused"
     assert "refused  feat_argmaxmin__00  LOOM-F114" in done.output
-    assert "tl.dot_scaled(x)" in done.output
+    assert "tl.inline_asm_elementwise(x)" in done.output
     source.write_text("def argmaxmin(x, a, b, M: tl.constexpr, N: tl.constexpr):\n    pass\n")
     done = loomc("replay", tmp_path, "--interpret", "--json")
     assert done.exit_code == 1

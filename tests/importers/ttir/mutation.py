@@ -9,6 +9,11 @@ from collections.abc import Callable, Sequence
 WORD = re.compile(r"[%#@^!]?[\w.$]+|[^\s\w]")
 NUMBER = re.compile(r"(?<![\w%#])-?\d+(?:\.\d+e[+-]\d+)?")
 TYPE = re.compile(r"\b(?:i1|i8|i16|i32|i64|f16|bf16|f32|f64|f8E5M2|f8E4M3FN|index)\b")
+VALUE = re.compile(r"(?<= = )(?!loc)[^,>}%\n]+(?=[,>}])")
+VALUES = (
+    "true", '"text"', "7 : i32", "-1 : i32", "1.5 : f32", '[1, "a"]', "[[1], [2]]", "{a = 1}", "#alias", "@symbol",
+    "dense<[1, 2]> : tensor<2xi32>", "array<i32: 0, 0>", "array<i32>", "i32", "unit",
+)  # fmt: skip
 NUMBERS = ("0", "-1", "1", "2147483647", "-2147483649", "4294967296", "9" * 19, "1" * 400, "0x7FC00001", "1e999", "nan")
 TYPES = ("i1", "i8", "i16", "i32", "i64", "i128", "f16", "bf16", "f32", "f64", "f8E5M2", "f8E4M3FN", "index", "none")
 BRACKETS = ("(", "{", "[", "<", "tensor<", "!tt.ptr<", "loc(", "loc(callsite(", "dense<[", "({", "%x = scf.if %c {")
@@ -58,6 +63,13 @@ def other_type(text: str, rng: random.Random, words: Sequence[str]) -> str:
     return text[:start] + rng.choice(TYPES) + text[end:]
 
 
+def other_value(text: str, rng: random.Random, words: Sequence[str]) -> str:
+    """Of an attribute."""
+    found = [match.span() for match in VALUE.finditer(text)]
+    start, end = rng.choice(found) if found else (0, 0)
+    return text[:start] + rng.choice(VALUES) + text[end:]
+
+
 def nest(text: str, rng: random.Random, words: Sequence[str]) -> str:
     start, _ = _word(text, rng)
     return text[:start] + rng.choice(BRACKETS) * rng.choice((1, 40, 3000)) + text[start:]
@@ -86,7 +98,7 @@ def _copy_line(lines: list[str], rng: random.Random) -> None:
 
 
 CHANGES: tuple[Callable[..., str], ...] = (
-    lose, replace, double, swap, cut, other_number, other_type, nest,
+    lose, replace, double, swap, cut, other_number, other_type, other_value, nest,
     _lines(_lose_line), _lines(_swap_lines), _lines(_copy_line),
 )  # fmt: skip
 

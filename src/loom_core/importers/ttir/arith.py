@@ -165,6 +165,8 @@ def _number(importer: Importer, op: Operation, value: Any, type: TileType) -> bo
     if not isinstance(value, (bool, int, float)):
         importer.wrong(op, f"{value} is no number")
     if dtype.is_float:
+        if isinstance(value, int) and abs(value) >= 1 << 1024:
+            importer.wrong(op, "its value is larger than any float")
         return float(value)
     if isinstance(value, float):
         importer.wrong(op, f"{value} is no {dtype.name}")

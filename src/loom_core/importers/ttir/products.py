@@ -11,9 +11,9 @@ from loom_core.importers.ttir.importer import Importer, row
 from loom_core.importers.ttir.shapes import integer_attribute, result_type
 from loom_core.importers.ttir.syntax import Operation
 from loom_core.ir.value import Value
-from loom_core.ops.shape import Constant, Transpose
+from loom_core.ops.shape import Constant
 from loom_core.trace.products import PRECISIONS, multiply
-from loom_core.trace.scaled import BLOCK, decode_e2m1, scaled
+from loom_core.trace.scaled import FORMATS, decode_e2m1, operand_problem, product_dtype, scaled_operand
 
 _OLD_PRECISIONS: Final = {0: "tf32", 1: "tf32x3", 2: "ieee"}
 
@@ -78,27 +78,34 @@ def _precision(importer: Importer, op: Operation) -> str:
 
 # ---- products with scales ----
 
-_ENCODINGS: Final = {"e2m1": core.i8, "e4m3": core.f8e4m3, "e5m2": core.f8e5m2, "bf16": core.bf16, "fp16": core.f16}
-
 
 @row("tt.dot_scaled", operands=(3, 5), types="free", words=True,
      attributes=("lhs", "rhs", "fastMath", "lhs_k_pack", "rhs_k_pack"))  # fmt: skip
 def _dot_scaled(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     """The operands are decoded and scaled in bf16, or f16 where one of them is that, and then multiplied."""
     a, b, acc, scales = _scaled_operands(importer, op, operands)
-    names = [str(plain(op.attributes.get(side, ""))) for side in ("lhs", "rhs")]
-    if any(name not in _ENCODINGS for name in names):
-        importer.refuse(op, f"Loom does not know the types {names[0]} and {names[1]}")
-    if (
-        plain(op.attributes.get("lhs_k_pack", True)) is not True
-        or plain(op.attributes.get("rhs_k_pack", True)) is not True
-    ):
-        importer.refuse(op, "its 4-bit operands are not packed along the dimension that is summed")
-    dtype = core.f16 if "fp16" in names else core.bf16
+    first, second = (str(plain(op.attributes.get(side, ""))) for side in ("lhs", "rhs"))
+    if first not in FORMATS or second not in FORMATS:
+        importer.refuse(op, f"Loom does not know the types {first} and {second}")
+    packed = [plain(op.attributes.get(side, True)) is True for side in ("lhs_k_pack", "rhs_k_pack")]
+    dtype, rank = product_dtype((first, second)), len(a.type.shape)
     sides = []
-    for axis, value, name, scale in zip((1, 0), (a, b), names, scales, strict=True):
-        sides.append(_decoded(importer, op, value, name, scale, axis, dtype))
+    axes = zip((rank - 1, rank - 2), (a, b), (first, second), scales, packed, strict=True)
+    for axis, value, name, scale, along in axes:
+        value = _in_format(importer, op, value, name)
+        problem = operand_problem(value.type, name, None if scale is None else scale.type, axis, along)
+        if problem is not None:
+            importer.wrong(op, problem)
+        sides.append(scaled_operand(importer.trace.builder, value, name, scale, axis, along, dtype))
     return dot(importer, op, [*sides, acc])
+
+
+def _in_format(importer: Importer, op: Operation, value: Value, name: str) -> Value:
+    """An operand in the dtype of its format; floats may be given as their bits."""
+    wanted = core.i8 if name == "e2m1" else FORMATS[name]
+    if not value.type.is_pointer and value.type.dtype.is_integer and value.type.dtype.bits == wanted.bits:
+        return bits_as(importer, value, wanted)
+    return value if value.type.element is wanted else importer.wrong(op, f"it does not take {value.type} as {name}")
 
 
 @row("ttg.fp4_to_fp", operands=1, attributes=("axis",))
@@ -127,26 +134,3 @@ def _scaled_operands(
         scales[side] = values.pop(side + 1)
     a, b, acc = values
     return a, b, acc, scales
-
-
-def _decoded(
-    importer: Importer, op: Operation, value: Value, name: str, scale: Value | None, axis: int, dtype: core.DType
-) -> Value:
-    wanted = _ENCODINGS[name]
-    fits = len(value.type.shape) == 2 and not value.type.is_pointer
-    if fits and value.type.element is core.i8 and wanted.bits == 8 and wanted.is_float:
-        value = bits_as(importer, value, wanted)
-    if not fits or value.type.element is not wanted:
-        importer.wrong(op, f"it does not take {value.type} as {name}")
-    builder = importer.trace.builder
-    if name == "e2m1":
-        value = decode_e2m1(builder, value, axis)
-    value = cast(importer, value, dtype)
-    if scale is None:
-        return value
-    depth, rows = value.type.shape[axis], value.type.shape[1 - axis]
-    if scale.type.element is not core.i8 or scale.type.shape != (rows, depth // BLOCK) or depth % BLOCK:
-        importer.wrong(op, f"it does not take scales of {scale.type} for {value.type}")
-    if axis == 0:
-        scale = importer.create(Transpose, scale, permutation=(1, 0))
-    return scaled(builder, value, scale, axis, dtype)

@@ -8,7 +8,7 @@ from loom_core.base import dtype as core
 from loom_core.importers.ttir.arith import bits_as, cast
 from loom_core.importers.ttir.attributes import plain
 from loom_core.importers.ttir.importer import Imported, Importer, row
-from loom_core.importers.ttir.shapes import result_type
+from loom_core.importers.ttir.shapes import integers_attribute, result_type
 from loom_core.importers.ttir.syntax import Operation
 from loom_core.importers.ttir.types import tile_type
 from loom_core.ir.value import Value
@@ -52,8 +52,8 @@ def _assert(importer: Importer, op: Operation, operands: list[Any]) -> None:
 
 @row("tt.print", operands=(0, 64), types="free", words=True, attributes=("prefix", "hex", "isSigned"))
 def _print(importer: Importer, op: Operation, operands: list[Any]) -> None:
-    prefix = (op.words[0] if op.words else plain(op.attributes.get("prefix", ""))).strip(": ")
-    signs = plain(op.attributes.get("isSigned", []))
+    prefix = str(op.words[0] if op.words else plain(op.attributes.get("prefix", ""))).strip(": ")
+    signs = integers_attribute(importer, op, "isSigned")
     values = [importer.value(op, name) for name in op.operands]
     for i, value in enumerate(values):
         integer = not value.type.is_pointer and value.type.dtype.kind == "int"

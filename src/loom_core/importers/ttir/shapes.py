@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from loom_core.base.dtype import bool_
@@ -23,6 +24,22 @@ def integer_attribute(importer: Importer, op: Operation, name: str) -> int:
     """An integer attribute, which must be there."""
     value = plain(op.attributes.get(name))
     return value if type(value) is int else importer.wrong(op, f"the integer {name} is missing")
+
+
+def integers_attribute(importer: Importer, op: Operation, name: str, default: Sequence[int] = ()) -> list[int]:
+    """A list of integers, `default` where it is not there."""
+    values = plain(op.attributes.get(name, list(default)))
+    if not isinstance(values, list) or any(type(value) is not int for value in values):
+        importer.wrong(op, f"its {name} is no list of integers")
+    return values
+
+
+def permutation_attribute(importer: Importer, op: Operation, rank: int) -> tuple[int, ...]:
+    """The order of a transposition; before orders were written, there were two dimensions."""
+    order = tuple(integers_attribute(importer, op, "order", (1, 0)))
+    if sorted(order) != list(range(rank)):
+        importer.wrong(op, f"{order} is no order of {rank} dimensions")
+    return order
 
 
 def result_type(importer: Importer, op: Operation, index: int = 0) -> TileType:
@@ -91,11 +108,7 @@ def _reshape(importer: Importer, op: Operation, operands: list[Any]) -> Value:
 
 @row("tt.trans", operands=1, attributes=("order",))
 def _transpose(importer: Importer, op: Operation, operands: list[Any]) -> Value:
-    rank = len(operands[0].type.shape)
-    # Before orders were written, there were two dimensions.
-    order = tuple(plain(op.attributes.get("order", [1, 0])))
-    if sorted(order) != list(range(rank)):
-        importer.wrong(op, f"{order} is no order of {rank} dimensions")
+    order = permutation_attribute(importer, op, len(operands[0].type.shape))
     return importer.create(Transpose, operands[0], permutation=order)  # type: ignore[no-any-return]
 
 

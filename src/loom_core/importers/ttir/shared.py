@@ -14,10 +14,9 @@ from typing import Any, Final
 from loom_core.base import dtype as core
 from loom_core.base.location import UNKNOWN, Location
 from loom_core.importers.ttir.arith import cast
-from loom_core.importers.ttir.attributes import plain
 from loom_core.importers.ttir.importer import Imported, Importer, row
 from loom_core.importers.ttir.products import dot
-from loom_core.importers.ttir.shapes import integer_attribute
+from loom_core.importers.ttir.shapes import integer_attribute, permutation_attribute
 from loom_core.importers.ttir.syntax import IrType, Operation
 from loom_core.importers.ttir.types import tile_type
 from loom_core.ir.types import TileType
@@ -191,9 +190,7 @@ def _index(importer: Importer, op: Operation, operands: list[Any]) -> Buffer:
 @row("ttg.memdesc_trans", operands=1, types="free", attributes=("order",), structured=True)
 def _transpose(importer: Importer, op: Operation, operands: list[Any]) -> Buffer:
     buffer = buffer_of(importer, op, operands[0])
-    order = tuple(plain(op.attributes.get("order", [1, 0])))
-    if sorted(order) != list(range(len(buffer.shape))):
-        importer.wrong(op, f"{order} is no order of the dimensions of {buffer}")
+    order = permutation_attribute(importer, op, len(buffer.shape))
     return Buffer(buffer.pointer, tuple(buffer.shape[d] for d in order), tuple(buffer.steps[d] for d in order))
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 from loom_core.base import dtype as core
 from loom_core.base.location import UNKNOWN, Location
 from loom_core.importers.ttir.arith import cast
-from loom_core.importers.ttir.attributes import plain
 from loom_core.importers.ttir.importer import Imported, Importer, row
+from loom_core.importers.ttir.shapes import integer_attribute
 from loom_core.importers.ttir.shared import Buffer, buffer_of, contents, write
 from loom_core.importers.ttir.syntax import Operation
 from loom_core.importers.ttir.types import tile_type
@@ -95,7 +95,7 @@ def _create(importer: Importer, op: Operation, operands: list[Any]) -> None:
     if any(_known(step) != 1 for step in steps):
         importer.refuse(op, "its elements do not lie beside each other")
     shape = [_known(size) for size in reversed(block)]
-    padding = _PADDINGS.get(plain(op.attributes.get("fill_mode", 0)))
+    padding = _PADDINGS.get(integer_attribute(importer, op, "fill_mode"))
     if None in shape or padding is None:
         importer.refuse(op, "its block or padding is not known")
     itemsize = base.type.pointee.itemsize

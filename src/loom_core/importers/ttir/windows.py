@@ -10,6 +10,7 @@ from loom_core.base.location import Location
 from loom_core.importers.ttir.arith import cast
 from loom_core.importers.ttir.attributes import plain
 from loom_core.importers.ttir.importer import Importer, row
+from loom_core.importers.ttir.shapes import integers_attribute
 from loom_core.importers.ttir.syntax import IrType, Operation
 from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
@@ -173,10 +174,10 @@ class Window(Traced):
             importer.wrong(op, f"it does not take {self}" + (" with a mask" if rest else ""))
 
     def _checked(self, importer: Importer, op: Operation) -> list[int]:
-        dimensions = plain(op.attributes.get("boundaryCheck", []))
-        if any(type(d) is not int or not 0 <= d < len(self.shape) for d in dimensions):
+        dimensions = integers_attribute(importer, op, "boundaryCheck")
+        if any(not 0 <= d < len(self.shape) for d in dimensions):
             importer.wrong(op, f"{dimensions} are no dimensions of {self}")
-        return list(dimensions)
+        return dimensions
 
 
 def scalars(importer: Importer, op: Operation, names: Sequence[str | int], count: int) -> list[Value]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from itertools import compress
 from types import ModuleType
@@ -19,6 +17,8 @@ from typing import Any, Final
 
 from loom_core import __version__
 from ltl.imported import ImportedKernel
+from ltl.packages import stand_in_for_triton
+from ltl.testing import modelled_milliseconds
 from ltl.upstream_launch import quicken
 
 BACKEND: Final = "cpu"
@@ -144,10 +144,7 @@ class _Launcher:
             given = tuple(value.base if type(value) is self._wrapper else value for value in given)
         if enter is not None:
             enter(launch)
-        if _measured.cycles:
-            _measured.cycles[-1] += kernel.trace(*given, grid=(x, y, z)).cycles
-        else:
-            kernel.launch((x, y, z), given)
+        kernel.launch((x, y, z), given)
         if leave is not None:
             leave(launch)
 
@@ -169,34 +166,11 @@ class _Launcher:
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-class _Measured(threading.local):
-    """Cycles of this thread's launches inside each `measuring`, the innermost last."""
-
-    def __init__(self) -> None:
-        self.cycles: list[int] = []
-
-
-_measured: Final = _Measured()
-
-
-@contextmanager
-def measuring() -> Iterator[list[int]]:
-    """Launches run under the cycle model; the last item of the list counts their cycles."""
-    _measured.cycles.append(0)
-    try:
-        yield _measured.cycles
-    finally:
-        _measured.cycles.pop()
-
-
-def benchmark(function: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
-    """Milliseconds that the cycle model gives for what `function` launches, the same each time."""
-    from loom_core.isa.machine import L1
-
-    with measuring() as cycles:
-        function()
-        milliseconds = cycles[-1] / (L1.clock_hz / 1000)
-    return milliseconds if quantiles is None else [milliseconds] * len(quantiles)
+def benchmark(function: Callable[[], Any], quantiles: Sequence[float], **options: Any) -> list[float]:
+    """Milliseconds that the cycle model gives for what `function` launches, the same each time; 0 where there is no
+    model, so that the first configuration is chosen.
+    """
+    return [modelled_milliseconds(function) or 0.0] * len(quantiles)
 
 
 class _Event:
@@ -286,9 +260,17 @@ class _Driver:
 def install() -> None:
     """Make Loom Triton's active driver: kernels of any Triton program then run on the simulator, on CPU tensors.
 
-    Needs Triton, no GPU. Autotuners choose by modelled cycles. Dots of float32 are exact unless they ask for an
-    `input_precision`, or TRITON_F32_DEFAULT names one.
+    No GPU is needed. Where Triton is not installed, `import triton` gives LTL's stand-ins afterwards. Autotuners choose
+    by modelled cycles. Dots of float32 are exact unless they ask for an `input_precision`, or TRITON_F32_DEFAULT names
+    one.
     """
+    try:
+        import triton
+    except ModuleNotFoundError as error:
+        if error.name != "triton":
+            raise
+        stand_in_for_triton()
+        return
     import triton.backends
     import triton.knobs
     from triton.backends.compiler import BaseBackend
@@ -300,9 +282,9 @@ def install() -> None:
     triton.backends.backends[BACKEND] = triton.backends.Backend(compiler=compiler, driver=made)
     active = made()
     driver.set_active(active)
-    quicken(lambda: driver._active is active and not _measured.cycles)
+    quicken(lambda: driver._active is active)
     if triton.knobs.language.fp32_default is None:
         triton.knobs.language.fp32_default = "ieee"
 
 
-__all__ = ["benchmark", "install", "load_kernel"]
+__all__ = ["install", "load_kernel"]

@@ -53,5 +53,11 @@ class ScalarOutOfRange(LaunchError):
 
 class NoConfiguration(LaunchError):
     code = "LOOM-R109"
-    template = "none of the configurations of {function} can be compiled"
-    hint = "add one with smaller tiles"
+    template = "none of the configurations of {function} {reason}"
+    hint = "add one with smaller tiles, or let the function that prunes them leave one"
+
+
+class UnknownTuningName(LaunchError):
+    code = "LOOM-R110"
+    template = "{parameter} of an autotuner names {names}, and the kernel has no such parameters"
+    hint = "it takes ({parameters})"

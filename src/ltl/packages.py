@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final
@@ -24,6 +25,7 @@ _LANGUAGE: Final = {
     "triton.language.extra.cuda": "ltl.extra.cuda",
     "triton.language.extra.cuda.libdevice": "ltl.libdevice",
     "triton.language.target_info": "ltl.target_info",
+    "triton.testing": "ltl.testing",
     "torch._inductor.runtime.triton_helpers": "ltl.inductor",
 }
 STAND_INS: Final = _LANGUAGE
@@ -50,7 +52,7 @@ def _module(name: str, **contents: Any) -> ModuleType:
 @functools.cache
 def _triton() -> ModuleType:
     import ltl
-    from ltl import tuning
+    from ltl import testing, tuning
 
     return _module(
         "triton",
@@ -63,6 +65,7 @@ def _triton() -> ModuleType:
         cdiv=ltl.cdiv,
         next_power_of_2=next_power_of_2,
         language=ltl,
+        testing=testing,
         runtime=_runtime(),
         tools=_module("triton.tools", tensor_descriptor=_tensor_descriptor()),
         set_allocator=set_allocator,
@@ -112,6 +115,13 @@ _MADE: Final[dict[str, Callable[[], ModuleType]]] = {
     "torch._inductor.runtime": _inductor_runtime,
     "torch._inductor.runtime.triton_heuristics": lambda: _inductor_runtime().triton_heuristics,
 }
+
+
+def stand_in_for_triton() -> None:
+    """Let `import triton` and its modules give stand-ins in this process, where Triton is not installed."""
+    for name in (*_LANGUAGE, *_MADE):
+        if name.split(".", 1)[0] == "triton":
+            sys.modules[name] = module(name)
 
 
 def next_power_of_2(n: int) -> int:

@@ -50,14 +50,14 @@ class OnLoom:
         self._done = {result["test"] for result in known}
 
     def pytest_configure(self) -> None:
-        from triton import _internal_testing
-
         import loom.triton
+
+        loom.triton.install()
+        from triton import _internal_testing
 
         if not hasattr(_internal_testing, "is_cpu"):
             # The tests of triton-cpu ask for it; the kernels here are not compiled by that backend.
             _internal_testing.is_cpu = lambda: False
-        loom.triton.install()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:

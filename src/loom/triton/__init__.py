@@ -40,14 +40,17 @@ _HOMES = {
 }
 
 
+_MODULES = ("language", "testing")
+
+
 def __getattr__(name: str) -> Any:
-    if name == "language":
-        return import_module("loom.triton.language")
+    if name in _MODULES:
+        return import_module(f"loom.triton.{name}")
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"loom.triton has no {name!r}; it has {', '.join(__all__)} and language")
+        raise AttributeError(f"loom.triton has no {name!r}; it has {', '.join([*__all__, *_MODULES])}")
     return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "language"})
+    return sorted({*globals(), *__all__, *_MODULES})

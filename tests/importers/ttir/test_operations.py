@@ -288,6 +288,28 @@ def test_rows_of_a_descriptor() -> None:
         assert np.array_equal(out, wanted)
 
 
+def test_block_pointers() -> None:
+    """Of which Triton's passes leave nothing: a block that is moved on, checked in one dimension, padded with NaN."""
+    body = """
+    %one = arith.constant 1 : i64
+    %n = arith.extsi %columns : i32 to i64
+    %zero = arith.constant 0 : i32
+    %four = arith.constant 4 : i32
+    %rows = arith.constant 3 : i64
+    %p = tt.make_tensor_ptr %x, [%rows, %n], [%n, %one], [%i, %zero] {order = array<i32: 1, 0>} : <tensor<2x4xf32>>
+    %q = tt.advance %p, [%zero, %four] : <tensor<2x4xf32>>
+    %v = tt.load %q {boundaryCheck = array<i32: 1>, padding = 2 : i32} : !tt.ptr<tensor<2x4xf32>>
+    %r = tt.make_tensor_ptr %out, [%rows, %n], [%n, %one], [%i, %zero] {order = array<i32: 1, 0>} : <tensor<2x4xf32>>
+    tt.store %r, %v {boundaryCheck = array<i32: 0, 1>} : !tt.ptr<tensor<2x4xf32>>
+    """
+    x, out = np.arange(18, dtype=np.float32).reshape(3, 6), np.zeros((3, 6), np.float32)
+    run(module(body, "%x: !tt.ptr<f32>, %out: !tt.ptr<f32>, %columns: i32, %i: i32"), x, out, 6, 1)
+    wanted = np.zeros_like(out)
+    wanted[1:, :4] = np.nan
+    wanted[1:, :2] = x[1:, 4:]
+    assert np.array_equal(out, wanted, equal_nan=True)
+
+
 def test_precisions_by_name() -> None:
     x = np.random.default_rng(2).standard_normal((4, 4)).astype(np.float32)
     tile, pointers = "tensor<4x4xf32>", "tensor<4x4x!tt.ptr<f32>>"

@@ -211,10 +211,10 @@ def base_pointer(importer: Importer, op: Operation, value: Any) -> Value:
 @row("tt.make_tensor_ptr", operands=1, types="free", attributes=("order",), structured=True)
 def _make_block_pointer(importer: Importer, op: Operation, operands: list[Any]) -> Window:
     base = base_pointer(importer, op, operands[0])
-    if len(op.lists) != 4 or not op.types:
-        importer.wrong(op, "sizes, strides, offsets and block are needed in brackets")
+    if len(op.lists) != 3 or not op.types:
+        importer.wrong(op, "sizes, strides and offsets are needed in brackets")
     shape = block_of(importer, op, op.types[-1])
-    sizes, steps, offsets = (scalars(importer, op, names, len(shape)) for names in op.lists[:3])
+    sizes, steps, offsets = (scalars(importer, op, names, len(shape)) for names in op.lists)
     return Window(base, sizes, steps, offsets, shape)
 
 

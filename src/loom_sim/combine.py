@@ -40,7 +40,8 @@ from loom_sim.planes import fill_slot, load_plane, store_plane
 from loom_sim.reductions import BLOCK
 from loom_sim.spaces import check_elements, check_range, is_wild, out_of_bounds, oversized
 from loom_sim.state import FAULT_VALUE, NO_ENGINE, OK, POINTERS, PROGRAMS, RESULT_BYTES, SRAM, STREAM_VIEWS
-from loom_sim.stream import LONGEST_ROW, RECORD_WORDS, place_slots, run_body
+from loom_sim.stream import LONGEST_ROW, place_slots, run_body
+from loom_sim.stream_views import RECORD_WORDS
 
 _RANK: Final = 4
 _REDUCE, _SCAN, _REVERSE = range(3)

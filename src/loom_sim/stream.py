@@ -9,7 +9,7 @@ both, dimensions that follow each other in every stream are merged; sizes and st
 dimensions. With reductions a row is what one result folds, and a chunk is some whole rows, or one row of up to 4096
 elements, or one block of 4096 elements of a longer row: block results are collected and folded again by the same rule.
 
-State used: `STREAM_VIEWS` holds a record of RECORD_WORDS a stream and the sizes of the two views; `POINTERS` what each
+State used: `STREAM_VIEWS` holds the streams and the two views (`stream_views`), then lists; `POINTERS` what each
 operand code stands for; the scratch memory a slot a register, then one a stream, then one for the block results of each
 of those, then a carry record an instruction.
 """
@@ -20,11 +20,10 @@ from collections.abc import Callable
 from typing import Final
 
 from loom_core.isa.commands import OP_PROGRAM as PROGRAM_OPCODE
-from loom_core.isa.sce import OPERAND_STREAM, STREAM_IOTA, STREAM_LOAD, STREAM_SCALAR, STREAM_STORE
+from loom_core.isa.sce import OPERAND_STREAM, STREAM_IOTA, STREAM_SCALAR, STREAM_STORE
 from loom_sim import carried
 from loom_sim import descriptors as d
-from loom_sim.bits import select
-from loom_sim.elision import ABSENT_FROM, ABSENT_IN, make_absent, make_present, meeting, overwrite, place_of
+from loom_sim import stream_views as v
 from loom_sim.jit import subroutine
 from loom_sim.memory import (
     bounded_product,
@@ -40,43 +39,29 @@ from loom_sim.planes import count_plane, count_plane_wide, fill_slot, load_plane
 from loom_sim.reductions import BLOCK
 from loom_sim.spaces import (
     check_elements,
-    check_range,
-    check_write,
-    is_wild,
-    out_of_bounds,
     oversized,
-    space_base,
 )
 from loom_sim.state import (
     ABSENT,
     CARRY_BYTES,
-    ELIDED_FROM,
     FAULT_VALUE,
-    LIVE_REGISTERS,
     MAX_STREAMS,
     NEXT_COPY,
     NO_ENGINE,
     OK,
     POINTERS,
     PROGRAMS,
-    REGISTERS,
     RESULT_BYTES,
     SCRATCH,
     SLOT_PADDING,
-    SRAM,
     STREAM_VIEWS,
     WITH_NEXT,
 )
+from loom_sim.stream_elision import meet_absences, store_through
 
 CHUNK: Final = 1024  # elements; slots of 4 KiB for the usual types, so that a program's working set stays in 32 KiB
 LONGEST_ROW: Final = BLOCK * BLOCK  # results of one row's blocks make one block
-RECORD_WORDS: Final = 16
-_KIND, _LOG2, _TAIL, _MODE, _ADDRESS, _SLOT, _KEEPS, _POINTER, _STRIDES = range(9)
-_LOW, _HIGH, _HOME, _ABSENT = range(12, 16)  # SRAM bytes touched; address there; what is absent of what is read
-_RANK: Final = 4
-_INNER: Final = _RANK - 1
-_SIZES: Final = MAX_STREAMS * RECORD_WORDS  # body sizes, then tail sizes
-_LISTS: Final = _SIZES + 2 * _RANK  # a view's list of streams to resolve, and of those to scatter; then the tail's
+_LISTS: Final = v.VIEW_WORDS  # a view's list of streams to resolve, and of those to scatter; then the tail's
 _LIST_WORDS: Final = 1 + MAX_STREAMS
 
 # How a stream that changes with every chunk becomes a pointer; the others are slots that are filled once.
@@ -88,24 +73,10 @@ _GATHER: Final = 3  # a slot, filled for each chunk; for stores one that is empt
 # ---- moving elements -------------------------------------------------------------------------------------------------
 
 
-@subroutine("int64(int64, int64, int64)")
-def row_offset(record, sizes, row):  # type: ignore[no-untyped-def]
-    """Sum of stride * index over the outer dimensions, wrapped (iota strides are free), for the row (run of the
-    innermost dimension) number `row`.
-    """
-    size = load_word(sizes, 2)
-    if row < size:
-        return wrapping_multiply(row, load_word(record, _STRIDES + 2))
-    rest, middle = row // size, load_word(sizes, 1)
-    inner = wrapping_multiply(row % size, load_word(record, _STRIDES + 2))
-    outer = wrapping_multiply(rest // middle, load_word(record, _STRIDES))
-    return wrapping_add(wrapping_add(inner, outer), wrapping_multiply(rest % middle, load_word(record, _STRIDES + 1)))
-
-
 @subroutine("void(int64, int64, int64, int64, int64, int64)")
 def exchange_plane(record, place, row_stride, slot, rows, inner):  # type: ignore[no-untyped-def]
     """Move a plane whose first element is at `place` from a stream to its slot, or the other way for a store."""
-    kind, log2, stride = load_word(record, _KIND), load_word(record, _LOG2), load_word(record, _STRIDES + _INNER)
+    kind, log2, stride = load_word(record, v.KIND), load_word(record, v.LOG2), load_word(record, v.STRIDES + v.INNER)
     if kind == STREAM_STORE:
         store_plane(slot, place, rows, row_stride, inner, stride, log2)
     elif kind != STREAM_IOTA:
@@ -119,294 +90,24 @@ def exchange_plane(record, place, row_stride, slot, rows, inner):  # type: ignor
 @subroutine("void(int64, int64, int64, int64)")
 def exchange(record, sizes, first, count):  # type: ignore[no-untyped-def]
     """Move elements [first, first + count) of a view from a stream to its slot, or the other way for a store."""
-    log2, slot = load_word(record, _LOG2), load_word(record, _SLOT)
-    inner, plane_rows = load_word(sizes, _INNER), load_word(sizes, _INNER - 1)
+    log2, slot = load_word(record, v.LOG2), load_word(record, v.SLOT)
+    inner, plane_rows = load_word(sizes, v.INNER), load_word(sizes, v.INNER - 1)
     row, column = first // inner, first % inner
     while count > 0:
-        place = wrapping_add(load_word(record, _ADDRESS), row_offset(record, sizes, row))
+        place = wrapping_add(load_word(record, v.ADDRESS), v.row_offset(record, sizes, row))
         if column != 0 or count < inner:
             part, rows = smaller(inner - column, count), 1
-            place = wrapping_add(place, wrapping_multiply(column, load_word(record, _STRIDES + _INNER)))
+            place = wrapping_add(place, wrapping_multiply(column, load_word(record, v.STRIDES + v.INNER)))
         else:
             part, rows = inner, smaller(count // inner, plane_rows - row % plane_rows)
-        exchange_plane(record, place, load_word(record, _STRIDES + _INNER - 1), slot, rows, part)
+        exchange_plane(record, place, load_word(record, v.STRIDES + v.INNER - 1), slot, rows, part)
         slot += part * rows << log2
         count -= part * rows
         row += rows
         column = 0
 
 
-# ---- views -----------------------------------------------------------------------------------------------------------
-
-
-@subroutine("int64(int64, int64, int64, int64, int64)")
-def read_streams(state, operands, descriptor, ndim, kept):  # type: ignore[no-untyped-def]
-    """Fill the records and sizes from the command's operands; bounds check every load and store. `kept`: tail
-    dimensions.
-    """
-    views = state + STREAM_VIEWS * 8
-    for dim in range(_RANK):
-        store_word(views, _SIZES + dim, load_word(operands, dim + 1 - (_RANK - ndim)) if dim >= _RANK - ndim else 1)
-        in_tail = dim >= _RANK - kept
-        store_word(views, _SIZES + _RANK + dim, load_word(operands, dim + 1 - (_RANK - kept)) if in_tail else 1)
-    for number in range(load_word(descriptor, d.STREAM_COUNT)):
-        stream = descriptor + (d.FIRST_STREAM + number * d.STREAM_WORDS) * 8
-        record = views + number * (RECORD_WORDS * 8)
-        kind, log2, tail = (
-            load_word(stream, d.STREAM_KIND),
-            load_word(stream, d.STREAM_LOG2),
-            load_word(stream, d.STREAM_TAIL),
-        )
-        store_word(record, _KIND, kind)
-        store_word(record, _LOG2, log2)
-        store_word(record, _TAIL, tail)
-        store_word(record, _KEEPS, load_word(stream, d.STREAM_KEEPS))
-        given = operands + (1 + ndim + number * (1 + ndim)) * 8
-        base = load_word(given, 0)
-        dims = kept if tail else ndim
-        low, high, wild = 0, 1 << log2, False
-        for dim in range(_RANK - dims):
-            store_word(record, _STRIDES + dim, 0)
-        for dim in range(dims):
-            stride = load_word(given, 1 + dim)
-            store_word(record, _STRIDES + _RANK - dims + dim, stride)
-            span = bounded_product(load_word(operands, 1 + dim) - 1, stride)
-            wild |= is_wild(span)
-            low += smaller(span, 0)
-            high += larger(span, 0)
-        if kind in (STREAM_IOTA, STREAM_SCALAR):
-            store_word(record, _ADDRESS, base)
-            continue
-        if wild:
-            return out_of_bounds(state, 0, base, low, high)
-        status = check_range(state, 0, base, low, high)
-        if status != OK:
-            return status
-        store_word(record, _ADDRESS, load_word(state, SRAM) + base)
-        store_word(record, _LOW, base + low)
-        store_word(record, _HIGH, base + high)
-        store_word(record, _HOME, load_word(state, SRAM) + base)
-        store_word(record, _ABSENT, 0)
-    return OK
-
-
-# ---- tiles that are not in SRAM (`elision`) --------------------------------------------------------------------------
-
-
-@subroutine("void(int64, int64)")
-def meet_absences(state, streams):  # type: ignore[no-untyped-def]
-    """Let loads read absent tiles where they are, and prepare for the stores."""
-    views, reads = state + STREAM_VIEWS * 8, 0
-    for number in range(streams):
-        record = views + number * (RECORD_WORDS * 8)
-        if load_word(record, _KIND) == STREAM_LOAD:
-            low, high = load_word(record, _LOW), load_word(record, _HIGH)
-            absent = meeting(state, ABSENT_IN, low, high)
-            if absent == 0:
-                continue
-            moved = place_of(state, absent, low, high) - load_word(state, SRAM) - low
-            if moved == 0:
-                return_home(views, streams, absent)
-            else:
-                store_word(record, _ADDRESS, load_word(record, _HOME) + moved)
-                store_word(record, _ABSENT, absent)
-                reads |= absent
-    for number in range(streams):
-        record = views + number * (RECORD_WORDS * 8)
-        if load_word(record, _KIND) == STREAM_STORE:
-            low, high = load_word(record, _LOW), load_word(record, _HIGH)
-            absent = meeting(state, ABSENT_IN, low, high)
-            if absent & reads != 0:
-                make_present(state, absent)
-                return_home(views, streams, absent)
-            elif absent != 0 and is_dense(views, record):
-                overwrite(state, low, high)
-            else:
-                make_present(state, absent)
-
-
-@subroutine("void(int64, int64, int64)")
-def return_home(views, streams, present):  # type: ignore[no-untyped-def]
-    """Loads of what has been made present read SRAM."""
-    for number in range(streams):
-        record = views + number * (RECORD_WORDS * 8)
-        if load_word(record, _KIND) == STREAM_LOAD and load_word(record, _ABSENT) & present != 0:
-            store_word(record, _ADDRESS, load_word(record, _HOME))
-            store_word(record, _ABSENT, 0)
-
-
-@subroutine("boolean(int64, int64)")
-def is_dense(views, record):  # type: ignore[no-untyped-def]
-    """Whether a stream touches each element of its range once, in order."""
-    sizes = views + (_SIZES + load_word(record, _TAIL) * _RANK) * 8
-    return is_contiguous(record, sizes, 1 << load_word(record, _LOG2))
-
-
-@subroutine("int64(int64, int64, int64)", inline=True)
-def operand_at(state, command, index):  # type: ignore[no-untyped-def]
-    """Operand of a command in the stream."""
-    word = load_word(command, 2 + index)
-    register = load_word(state, LIVE_REGISTERS + (word & (REGISTERS - 1)))
-    return select((load_word(command, 1) >> index) & 1 != 0, register, word)
-
-
-@subroutine("int64(int64, int64)")
-def bytes_of_run(state, copy):  # type: ignore[no-untyped-def]
-    """Bytes that a COPY in the stream moves, if they are one run on both sides; else 0."""
-    flags = load_word(copy, 0) >> 24
-    step = 1 << (flags >> 3 & 3)
-    for dim in range((flags & 7) - 1, -1, -1):
-        at = 5 + 5 * dim
-        size = operand_at(state, copy, at)
-        if size <= 0 or operand_at(state, copy, at + 3) > 0 or operand_at(state, copy, at + 4) < size:
-            return 0
-        if size != 1 and (operand_at(state, copy, at + 1) != step or operand_at(state, copy, at + 2) != step):
-            return 0
-        step = bounded_product(step, size)
-    return step
-
-
-@subroutine("boolean(int64, int64, int64)")
-def store_through(state, streams, copy):  # type: ignore[no-untyped-def]
-    """Have the tile that a COPY moves to HBM after the program written there at once; whether it does.
-
-    Only where no other stream meets the tile, and nothing that is read what is written.
-    """
-    count = bytes_of_run(state, copy)
-    low, space, offset = operand_at(state, copy, 1), operand_at(state, copy, 2), operand_at(state, copy, 3)
-    if count < load_word(state, ELIDED_FROM) or operand_at(state, copy, 0) != 0 or space == 0:
-        return False
-    if check_write(state, space, offset, 0, count) != OK:
-        return False  # the COPY will say so
-    place, views, chosen = space_base(state, space) + offset, state + STREAM_VIEWS * 8, 0
-    for number in range(streams):
-        record = views + number * (RECORD_WORDS * 8)
-        kind = load_word(record, _KIND)
-        if kind in (STREAM_IOTA, STREAM_SCALAR):
-            continue
-        if kind == STREAM_STORE and load_word(record, _LOW) == low and load_word(record, _HIGH) == low + count:
-            if chosen != 0 or not is_dense(views, record):
-                return False
-            chosen = record
-        elif load_word(record, _LOW) < low + count and load_word(record, _HIGH) > low:
-            return False
-        elif load_word(record, _ABSENT) != 0:
-            start = load_word(record, _ADDRESS) - load_word(record, _HOME) + load_word(state, SRAM)
-            if start + load_word(record, _LOW) < place + count and start + load_word(record, _HIGH) > place:
-                return False
-    if chosen == 0:
-        return False
-    make_present(state, meeting(state, ABSENT_FROM, place, place + count))
-    store_word(chosen, _ADDRESS, place)
-    make_absent(state, low, low + count, place)
-    return True
-
-
-@subroutine("boolean(int64, int64, int64, int64, int64)")
-def dims_follow(views, streams, tail, outer, inner):  # type: ignore[no-untyped-def]
-    """Whether, in every stream of a view, a step of dimension `outer` is as far as all of dimension `inner`."""
-    size = load_word(views, _SIZES + tail * _RANK + inner)
-    for number in range(streams):
-        record = views + number * (RECORD_WORDS * 8)
-        if load_word(record, _TAIL) != tail or load_word(record, _KIND) == STREAM_SCALAR:
-            continue
-        if load_word(record, _STRIDES + outer) != wrapping_multiply(load_word(record, _STRIDES + inner), size):
-            return False
-    return True
-
-
-@subroutine("void(int64, int64, int64, int64)")
-def collapse_view(state, streams, tail, dims):  # type: ignore[no-untyped-def]
-    """Merge dimensions of a view that follow each other in all its streams; those that vanish get size 1, outermost."""
-    views = state + STREAM_VIEWS * 8
-    sizes = views + (_SIZES + tail * _RANK) * 8
-    inner = _INNER
-    for dim in range(_INNER - 1, _INNER - dims, -1):
-        size = load_word(sizes, dim)
-        if size == 1:
-            continue
-        below = load_word(sizes, inner)
-        if below != 1 and dims_follow(views, streams, tail, dim, inner):
-            store_word(sizes, inner, below * size)
-            continue
-        if below != 1:
-            inner -= 1
-        store_word(sizes, inner, size)
-        for number in range(streams):
-            record = views + number * (RECORD_WORDS * 8)
-            if load_word(record, _TAIL) == tail:
-                store_word(record, _STRIDES + inner, load_word(record, _STRIDES + dim))
-    for dim in range(inner):
-        store_word(sizes, dim, 1)
-
-
-@subroutine("boolean(int64, int64, int64)")
-def is_contiguous(record, sizes, element):  # type: ignore[no-untyped-def]
-    for dim in range(_INNER, -1, -1):
-        size = load_word(sizes, dim)
-        if size != 1:
-            if load_word(record, _STRIDES + dim) != element:
-                return False
-            element *= size
-    return True
-
-
-@subroutine("boolean(int64, int64, int64)")
-def repeats(record, sizes, grain):  # type: ignore[no-untyped-def]
-    """Whether all chunks that begin at multiples of `grain` elements of a view see the same elements of a stream."""
-    for dim in range(_INNER):
-        if load_word(sizes, dim) != 1 and load_word(record, _STRIDES + dim) != 0:
-            return False
-    inner = load_word(sizes, _INNER)
-    return load_word(record, _STRIDES + _INNER) == 0 or inner == 1 or grain % inner == 0
-
-
-@subroutine("boolean(int64, int64)")
-def is_overwritten(views, record):  # type: ignore[no-untyped-def]
-    """Whether a load is one and the same stream as a store that comes before one of its reads."""
-    stores, number = load_word(record, _KEEPS), 0
-    while stores != 0:
-        if stores & 1 != 0 and load_word(views, number * RECORD_WORDS + _ADDRESS) == load_word(record, _ADDRESS):
-            return True
-        stores >>= 1
-        number += 1
-    return False
-
-
-@subroutine("void(int64, int64, int64, int64, int64, boolean)")
-def choose_modes(state, streams, tail, chunk, grain, in_rows):  # type: ignore[no-untyped-def]
-    """Decide for each stream of a view how its chunks become pointers, and fill the slots of those that never change.
-
-    `chunk`: elements of the longest chunk; `grain`: a divisor of where chunks begin; `in_rows`: no chunk crosses a row.
-    The streams with work for each chunk are listed: those to resolve before it, those to scatter after it.
-    """
-    views = state + STREAM_VIEWS * 8
-    sizes = views + (_SIZES + tail * _RANK) * 8
-    resolved, scattered = resolve_list(views, tail), scatter_list(views, tail)
-    store_word(resolved, 0, 0)
-    store_word(scattered, 0, 0)
-    for number in range(streams):
-        record = views + number * (RECORD_WORDS * 8)
-        if load_word(record, _TAIL) != tail:
-            continue
-        kind, log2 = load_word(record, _KIND), load_word(record, _LOG2)
-        if kind == STREAM_SCALAR:
-            fill_slot(load_word(record, _SLOT), load_word(record, _ADDRESS), chunk, log2)
-            continue
-        mode = _GATHER
-        if kind != STREAM_IOTA and not is_overwritten(views, record):
-            if is_contiguous(record, sizes, 1 << log2):
-                mode = _DIRECT
-            elif in_rows and (chunk == 1 or load_word(record, _STRIDES + _INNER) == 1 << log2):
-                mode = _IN_ROWS
-            elif kind == STREAM_STORE:
-                append(scattered, record)
-                continue
-        if mode == _GATHER and repeats(record, sizes, grain):
-            exchange(record, sizes, 0, chunk)
-            continue
-        store_word(record, _MODE, mode)
-        append(resolved, record)
+# ---- how streams become pointers -------------------------------------------------------------------------------------
 
 
 @subroutine("int64(int64, int64)", inline=True)
@@ -428,6 +129,42 @@ def append(records, record):  # type: ignore[no-untyped-def]
     store_word(records, 0, count)
 
 
+@subroutine("void(int64, int64, int64, int64, int64, boolean)")
+def choose_modes(state, streams, tail, chunk, grain, in_rows):  # type: ignore[no-untyped-def]
+    """Decide for each stream of a view how its chunks become pointers, and fill the slots of those that never change.
+
+    `chunk`: elements of the longest chunk; `grain`: a divisor of where chunks begin; `in_rows`: no chunk crosses a row.
+    The streams with work for each chunk are listed: those to resolve before it, those to scatter after it.
+    """
+    views = state + STREAM_VIEWS * 8
+    sizes = views + (v.SIZES + tail * v.RANK) * 8
+    resolved, scattered = resolve_list(views, tail), scatter_list(views, tail)
+    store_word(resolved, 0, 0)
+    store_word(scattered, 0, 0)
+    for number in range(streams):
+        record = views + number * (v.RECORD_WORDS * 8)
+        if load_word(record, v.TAIL) != tail:
+            continue
+        kind, log2 = load_word(record, v.KIND), load_word(record, v.LOG2)
+        if kind == STREAM_SCALAR:
+            fill_slot(load_word(record, v.SLOT), load_word(record, v.ADDRESS), chunk, log2)
+            continue
+        mode = _GATHER
+        if kind != STREAM_IOTA and not v.is_overwritten(views, record):
+            if v.is_contiguous(record, sizes, 1 << log2):
+                mode = _DIRECT
+            elif in_rows and (chunk == 1 or load_word(record, v.STRIDES + v.INNER) == 1 << log2):
+                mode = _IN_ROWS
+            elif kind == STREAM_STORE:
+                append(scattered, record)
+                continue
+        if mode == _GATHER and v.repeats(record, sizes, grain):
+            exchange(record, sizes, 0, chunk)
+            continue
+        store_word(record, v.MODE, mode)
+        append(resolved, record)
+
+
 # ---- chunks ----------------------------------------------------------------------------------------------------------
 
 
@@ -435,16 +172,17 @@ def append(records, record):  # type: ignore[no-untyped-def]
 def resolve(state, tail, first, count):  # type: ignore[no-untyped-def]
     """Pointers of a view's streams for elements [first, first + count)."""
     views = state + STREAM_VIEWS * 8
-    sizes, records = views + (_SIZES + tail * _RANK) * 8, resolve_list(views, tail)
+    sizes, records = views + (v.SIZES + tail * v.RANK) * 8, resolve_list(views, tail)
     for i in range(1, load_word(records, 0) + 1):
         record = load_word(records, i)
-        mode, address = load_word(record, _MODE), load_word(record, _ADDRESS)
+        mode, address = load_word(record, v.MODE), load_word(record, v.ADDRESS)
         if mode == _DIRECT:
-            store_word(load_word(record, _POINTER), 0, address + (first << load_word(record, _LOG2)))
+            store_word(load_word(record, v.POINTER), 0, address + (first << load_word(record, v.LOG2)))
         elif mode == _IN_ROWS:
-            inner = load_word(sizes, _INNER)
-            offset = row_offset(record, sizes, first // inner) + first % inner * load_word(record, _STRIDES + _INNER)
-            store_word(load_word(record, _POINTER), 0, address + offset)
+            inner = load_word(sizes, v.INNER)
+            along = first % inner * load_word(record, v.STRIDES + v.INNER)
+            offset = v.row_offset(record, sizes, first // inner) + along
+            store_word(load_word(record, v.POINTER), 0, address + offset)
         else:
             exchange(record, sizes, first, count)
 
@@ -455,7 +193,7 @@ def scatter(state, tail, first, count):  # type: ignore[no-untyped-def]
     views = state + STREAM_VIEWS * 8
     records = scatter_list(views, tail)
     for i in range(1, load_word(records, 0) + 1):
-        exchange(load_word(records, i), views + (_SIZES + tail * _RANK) * 8, first, count)
+        exchange(load_word(records, i), views + (v.SIZES + tail * v.RANK) * 8, first, count)
 
 
 @subroutine("void(int64, int64, int64, int64, int64)")
@@ -556,7 +294,7 @@ def run_tail(state, descriptor, count):  # type: ignore[no-untyped-def]
         instruction += d.INSTR_WORDS * 8
 
 
-# ---- the three ways through an iteration space -----------------------------------------------------------------------
+# ---- the ways through an iteration space -----------------------------------------------------------------------------
 
 
 @subroutine("int64(int64, int64, int64)")
@@ -570,16 +308,50 @@ def place_slots(state, descriptor, capacity):  # type: ignore[no-untyped-def]
         slot += step
     for number in range(load_word(descriptor, d.STREAM_COUNT)):
         store_word(pointers, OPERAND_STREAM + number, slot)
-        store_word(views, number * RECORD_WORDS + _SLOT, slot)
-        store_word(views, number * RECORD_WORDS + _POINTER, pointers + (OPERAND_STREAM + number) * 8)
+        store_word(views, number * v.RECORD_WORDS + v.SLOT, slot)
+        store_word(views, number * v.RECORD_WORDS + v.POINTER, pointers + (OPERAND_STREAM + number) * 8)
         slot += step
     return slot
+
+
+@subroutine("void(int64, int64, int64, int64)")
+def point_streams(state, total, rows, streams):  # type: ignore[no-untyped-def]
+    """`choose_modes` and `resolve` of both views where all is one chunk: `total` elements, `rows` in the tail."""
+    views = state + STREAM_VIEWS * 8
+    store_word(scatter_list(views, 0), 0, 0)
+    store_word(scatter_list(views, 1), 0, 0)
+    for number in range(streams):
+        record = views + number * (v.RECORD_WORDS * 8)
+        kind, log2, tail = load_word(record, v.KIND), load_word(record, v.LOG2), load_word(record, v.TAIL)
+        count = rows if tail != 0 else total
+        if kind == STREAM_SCALAR:
+            fill_slot(load_word(record, v.SLOT), load_word(record, v.ADDRESS), count, log2)
+            continue
+        sizes = views + (v.SIZES + tail * v.RANK) * 8
+        if kind != STREAM_IOTA and v.is_contiguous(record, sizes, 1 << log2) and not v.is_overwritten(views, record):
+            store_word(load_word(record, v.POINTER), 0, load_word(record, v.ADDRESS))
+        elif kind == STREAM_STORE:
+            append(scatter_list(views, tail), record)
+        else:
+            exchange(record, sizes, 0, count)
+
+
+@subroutine("void(int64, int64, int64, int64, int64)")
+def run_chunk(state, descriptor, total, row, direction):  # type: ignore[no-untyped-def]
+    """A program whose elements are one chunk."""
+    rows = total // row
+    place_slots(state, descriptor, total)
+    point_streams(state, total, rows, load_word(descriptor, d.STREAM_COUNT))
+    run_body(state, descriptor, total, row * direction, rows)
+    scatter(state, 0, 0, total)
+    run_tail(state, descriptor, rows)
+    scatter(state, 1, 0, rows)
 
 
 @subroutine("void(int64, int64, int64)")
 def run_elements(state, descriptor, total):  # type: ignore[no-untyped-def]
     """A program without reductions."""
-    streams, inner = load_word(descriptor, d.STREAM_COUNT), load_word(state, STREAM_VIEWS + _SIZES + _INNER)
+    streams, inner = load_word(descriptor, d.STREAM_COUNT), load_word(state, STREAM_VIEWS + v.SIZES + v.INNER)
     in_rows = inner * 2 > CHUNK
     chunk = smaller(CHUNK, inner) if in_rows else smaller(CHUNK // inner * inner, total)
     grain = chunk if not in_rows or inner % chunk == 0 else 1
@@ -598,8 +370,8 @@ def run_elements(state, descriptor, total):  # type: ignore[no-untyped-def]
 def run_rows(state, descriptor, total, row, direction):  # type: ignore[no-untyped-def]
     """A program whose reductions and scans fold rows of at most one block; scans go up or down (`direction` 1, -1)."""
     streams = load_word(descriptor, d.STREAM_COUNT)
-    rows, inner = total // row, load_word(state, STREAM_VIEWS + _SIZES + _INNER)
-    tail_inner = load_word(state, STREAM_VIEWS + _SIZES + _RANK + _INNER)
+    rows, inner = total // row, load_word(state, STREAM_VIEWS + v.SIZES + v.INNER)
+    tail_inner = load_word(state, STREAM_VIEWS + v.SIZES + v.RANK + v.INNER)
     # Scans go along several rows side by side: for them it is worth to leave the first-level cache.
     chunk = BLOCK if load_word(descriptor, d.SCANS) else CHUNK
     chunk_rows = smaller(larger(chunk // row, 1), rows)
@@ -621,7 +393,7 @@ def run_rows(state, descriptor, total, row, direction):  # type: ignore[no-untyp
 @subroutine("void(int64, int64, int64, int64, int64)")
 def run_blocks(state, descriptor, total, row, direction):  # type: ignore[no-untyped-def]
     """A program whose reductions and scans fold rows longer than a block."""
-    streams, inner = load_word(descriptor, d.STREAM_COUNT), load_word(state, STREAM_VIEWS + _SIZES + _INNER)
+    streams, inner = load_word(descriptor, d.STREAM_COUNT), load_word(state, STREAM_VIEWS + v.SIZES + v.INNER)
     results = place_slots(state, descriptor, BLOCK)
     blocks = (row + BLOCK - 1) // BLOCK
     choose_modes(state, streams, 0, BLOCK, 1, inner % row == 0)
@@ -663,26 +435,31 @@ def build_program() -> Callable[[int, int], int]:
             return status
         if row > LONGEST_ROW:
             return oversized(state, row, LONGEST_ROW)
-        status = read_streams(state, operands, descriptor, ndim, ndim - fold)
+        streams = load_word(descriptor, d.STREAM_COUNT)
+        if ndim == 1:
+            status = v.read_line(state, operands, descriptor, fold)
+        else:
+            status = v.read_streams(state, operands, descriptor, ndim, ndim - fold)
         if status != OK:
             return status
-        streams = load_word(descriptor, d.STREAM_COUNT)
-        collapse_view(state, streams, 0, ndim)
-        if fold != 0:
-            collapse_view(state, streams, 1, ndim - fold)
+        if ndim > 1:
+            v.collapse_view(state, streams, 0, ndim)
+            if fold != 0:
+                v.collapse_view(state, streams, 1, ndim - fold)
         if load_word(state, ABSENT) != 0:
             meet_absences(state, streams)
         copy = load_word(state, NEXT_COPY)
         if copy != 0 and store_through(state, streams, copy):
             status = WITH_NEXT
-        if fold == 0:
+        direction = 1 - 2 * (flags >> 7 & 1)
+        if total <= CHUNK or (total == row and row <= BLOCK):
+            run_chunk(state, descriptor, total, row, direction)
+        elif fold == 0:
             run_elements(state, descriptor, total)
+        elif row <= BLOCK:
+            run_rows(state, descriptor, total, row, direction)
         else:
-            direction = 1 - 2 * (flags >> 7 & 1)
-            if row <= BLOCK:
-                run_rows(state, descriptor, total, row, direction)
-            else:
-                run_blocks(state, descriptor, total, row, direction)
+            run_blocks(state, descriptor, total, row, direction)
         return status
 
     return program_engine

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
 
 from loom_core.base.dtype import DType
 from loom_core.base.knobs import knobs
-from loom_core.importers.ttir import import_ttir
+from loom_core.importers.ttir import ImportedFunction, import_ttir
 from loom_core.ir.block import Function
 from loom_core.ir.value import Value
 from loom_core.launch import Variant, interpret_variant, quiet, run_variant, trace_variant
@@ -100,6 +101,11 @@ class ImportedKernel:
         return self._imported.function
 
     @property
+    def imported(self) -> ImportedFunction:
+        """What the importer made of the text."""
+        return self._imported
+
+    @property
     def name(self) -> str:
         return self.function.name
 
@@ -175,9 +181,12 @@ class ImportedKernel:
         self, args: Sequence[Any], kwargs: Any
     ) -> tuple[list[ArrayView], list[tuple[DType, bool | int | float]]]:
         """The arrays of a launch as views, and its numbers with their dtypes, in the order of the IR parameters."""
-        ranks = self._imported.ranks
+        given = self._imported.given
+        ranks = tuple(compress(self._imported.ranks, given))
+        if len(args) == len(given):
+            args = tuple(compress(args, given))
         if len(args) != len(ranks):
-            names = ", ".join(value.name or "" for value in self.function.arguments)
+            names = ", ".join(name[1:] for name, _ in compress(self._imported.source.arguments, given))
             problem = f"{len(args)} arguments given, it has {len(ranks)} parameters"
             raise WrongArguments(caller(), function=self.name, problem=problem, parameters=names)
         views: list[ArrayView] = []

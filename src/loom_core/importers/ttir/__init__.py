@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loom_core.base.dtype import i64
@@ -22,13 +23,14 @@ from loom_core.importers.ttir import (
     windows,
 )
 from loom_core.importers.ttir.errors import MalformedTritonIr
-from loom_core.importers.ttir.importer import Importer, ImportTrace, Library
+from loom_core.importers.ttir.importer import ImportedLoop, Importer, ImportTrace, Library
 from loom_core.importers.ttir.parser import IrModule, parse_module
 from loom_core.importers.ttir.syntax import IrFunction, IrType
 from loom_core.importers.ttir.types import tile_type
 from loom_core.importers.ttir.windows import Window
 from loom_core.ir.block import Function
 from loom_core.ir.types import PointerType, TileType
+from loom_core.ir.value import Value
 from loom_core.ir.verifier import verify_function
 from loom_core.ops.control import Return
 from loom_core.trace.context import tracing
@@ -40,10 +42,18 @@ TABLES = (
 
 @dataclass(frozen=True)
 class ImportedFunction:
-    """A kernel: its Tile IR, and for each parameter of the Triton kernel the rank of its descriptor (0: none)."""
+    """A kernel: its Tile IR, and for each parameter of the Triton kernel the rank of its descriptor (0: none).
+
+    `given`: for each parameter whether a caller gives it. Triton repeats the sizes and strides of a descriptor `d` as
+    `%d.shape.0` and `%d.stride.0`; here they are those of the descriptor. `loops` are those that were made of blocks.
+    """
 
     function: Function
     ranks: tuple[int, ...]
+    given: tuple[bool, ...]
+    module: IrModule
+    source: IrFunction
+    loops: tuple[ImportedLoop, ...]
 
 
 def import_ttir(
@@ -59,13 +69,17 @@ def import_ttir(
     module = parse_module(text, file)
     source = _entry(module, file, name)
     at = module.locations.resolve(source.operation.location, source.operation.position)
-    types, names, ranks = _parameters(source)
+    repeated = _repeated(source)
+    types, names, ranks = _parameters(source, repeated)
     function = Function(source.name, tuple(types), tuple(names), at)
     trace = ImportTrace(function, library.frontend)
     importer = Importer(module, trace, library, assertions=assertions)
     with tracing(trace):
         values = list(function.arguments)
         for (name_, type), rank in zip(source.arguments, ranks, strict=True):
+            if name_ in repeated:
+                importer.scope[name_] = _from_descriptor(importer, source, repeated[name_], type)
+                continue
             base, rest, values = values[0], values[1 : 1 + 2 * rank], values[1 + 2 * rank :]
             importer.scope[name_] = Window(base, rest[:rank], rest[rank:], (), type.shape) if rank else base
         returned = branches.import_blocks(importer, source.operation, source.blocks)
@@ -74,7 +88,8 @@ def import_ttir(
         trace.at = at
         trace.builder.create(Return)
     verify_function(function)
-    return ImportedFunction(function, ranks)
+    given = tuple(name_ not in repeated for name_, _ in source.arguments)
+    return ImportedFunction(function, ranks, given, module, source, tuple(importer.loops))
 
 
 def _entry(module: IrModule, file: str, name: str | None) -> IrFunction:
@@ -86,12 +101,41 @@ def _entry(module: IrModule, file: str, name: str | None) -> IrFunction:
     return found[0]
 
 
-def _parameters(source: IrFunction) -> tuple[list[TileType], list[str], tuple[int, ...]]:
+def kernel_names(text: str, file: str = "<ttir>") -> list[str]:
+    """The public functions of the module in `text`. MalformedTritonIr."""
+    return parse_module(text, file).kernels
+
+
+def _repeated(source: IrFunction) -> dict[str, tuple[str, int]]:
+    """The parameters that repeat what a descriptor before them says: its name, and which of its sizes and strides."""
+    found: dict[str, tuple[str, int]] = {}
+    for name, type in source.arguments:
+        if type.name == "tensordesc":
+            places = [f"{name}.{what}.{d}" for what in ("shape", "stride") for d in range(len(type.shape))]
+            found |= {place: (name, number) for number, place in enumerate(places)}
+    return found
+
+
+def _from_descriptor(importer: Importer, source: IrFunction, place: tuple[str, int], type: IrType) -> Value:
+    """One of the sizes and strides of a descriptor, in the type that a parameter for it has."""
+    window, number = importer.scope.get(place[0]), place[1]
+    wanted = tile_type(type, source.operation.position)
+    if not isinstance(window, Window) or wanted.shape or wanted.is_pointer or not wanted.dtype.is_integer:
+        importer.wrong(source.operation, f"{place[0]} is followed by a parameter of type {type}")
+    return arith.cast(importer, [*window.sizes, *window.steps][number], wanted.dtype)
+
+
+def _parameters(
+    source: IrFunction, repeated: Mapping[str, object]
+) -> tuple[list[TileType], list[str], tuple[int, ...]]:
     types: list[TileType] = []
     names: list[str] = []
     ranks = []
     for name, type in source.arguments:
         plain = name[1:]
+        if name in repeated:
+            ranks.append(0)
+            continue
         if type.name != "tensordesc":
             types.append(tile_type(type, source.operation.position))
             names.append(plain)

@@ -6,10 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, NoReturn
 
-from loom_core.importers.blocks import END, Compared, Edge, Graph, Node, Number, Sum, Unstructured, build
+from loom_core.importers.blocks import (
+    END,
+    Compared,
+    CountedWitness,
+    Edge,
+    Graph,
+    LoopWitness,
+    Node,
+    Number,
+    Sum,
+    Unstructured,
+    build,
+)
 from loom_core.importers.blocks.graph import Fact
 from loom_core.importers.ttir.attributes import plain
-from loom_core.importers.ttir.importer import Imported, Importer, ImportTrace, row
+from loom_core.importers.ttir.importer import Imported, ImportedLoop, Importer, ImportTrace, row
 from loom_core.importers.ttir.structured import check_alike
 from loom_core.importers.ttir.syntax import IrBlock, Operation
 
@@ -39,8 +51,18 @@ def import_blocks(importer: Importer, op: Operation, blocks: Sequence[IrBlock]) 
         returned, structure = build(graph, program)
     except Unstructured as error:
         program.refuse(error.label, error.reason)
-    importer.structures.append(structure)
+    importer.loops += [_shown(importer, labelled[loop.header], loop) for loop in structure.loops]
     return returned
+
+
+def _shown(importer: Importer, block: IrBlock, loop: LoopWitness) -> ImportedLoop:
+    """What reports say of a loop."""
+    types, location = dict(block.arguments), importer.place(block.operations[-1])
+    if not isinstance(loop, CountedWitness):
+        return ImportedLoop(location, tuple(f"{name}: {types[name]}" for name in loop.parameters))
+    carried = tuple(f"{name}: {types[name]}" for name in loop.parameters if name != loop.variable)
+    variable = f"{loop.variable}: {types[loop.variable]}"
+    return ImportedLoop(location, carried, variable, str(loop.upper), loop.step)
 
 
 class _Program:

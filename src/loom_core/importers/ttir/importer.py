@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
 from loom_core.base.location import Location
-from loom_core.importers.blocks import Structure
 from loom_core.importers.ttir.errors import UnsupportedOperation, WrongOperands
 from loom_core.importers.ttir.parser import IrModule
 from loom_core.importers.ttir.refused import REASONS
@@ -101,6 +100,20 @@ def row(
     return enter
 
 
+@dataclass(frozen=True)
+class ImportedLoop:
+    """A loop made of blocks: where its header ends, what it carries as `name: type`, and its witness where it counts.
+
+    `variable` runs from what enters the loop by `step` to before `upper`, a name or a number.
+    """
+
+    location: Location
+    carried: tuple[str, ...]
+    variable: str = ""
+    upper: str = ""
+    step: int = 0
+
+
 class Importer:
     """One import of one function of a module."""
 
@@ -110,8 +123,7 @@ class Importer:
         self.library = library
         self.assertions = assertions
         self.scope: ChainMap[str, Imported] = ChainMap()
-        self.structures: list[Structure] = []
-        """How the blocks of the functions that were imported were structured."""
+        self.loops: list[ImportedLoop] = []
         self._calls: list[str] = []
 
     @property

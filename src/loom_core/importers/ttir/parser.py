@@ -34,11 +34,17 @@ _FUNCTION: Final = ("tt.func", "func.func")
 
 
 class IrModule:
-    """A parsed module: its functions by name, and what resolves locations."""
+    """A parsed module: its functions by name, what resolves locations, and its attributes."""
 
-    def __init__(self, functions: dict[str, IrFunction], locations: Locations) -> None:
+    def __init__(self, functions: dict[str, IrFunction], locations: Locations, attributes: dict[str, Any]) -> None:
         self.functions = functions
         self.locations = locations
+        self.attributes = attributes
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of the public functions that have a body."""
+        return [name for name, function in self.functions.items() if function.public and function.blocks]
 
 
 def parse_module(text: str, file: str) -> IrModule:
@@ -53,6 +59,7 @@ class _Parser:
         self.attributes = AttributeReader(self.scanner, self.types)
         self.locations: dict[str, tuple[str, Any]] = {}
         self.functions: dict[str, IrFunction] = {}
+        self.module_attributes: dict[str, Any] = {}
 
     # ---- the module ----
 
@@ -67,7 +74,7 @@ class _Parser:
                 self._function()
         if not self.functions:
             scanner.fail("there is no function in it")
-        return IrModule(self.functions, Locations(self.locations))
+        return IrModule(self.functions, Locations(self.locations), self.module_attributes)
 
     def _alias(self) -> None:
         """`#loc1 = loc(...)`, `#blocked = #ttg.blocked<...>`, `!t = tensor<...>`."""
@@ -88,7 +95,7 @@ class _Parser:
         scanner = self.scanner
         scanner.match(_SYMBOL)
         if scanner.match(re.compile(r"attributes\b")):
-            self.attributes.dictionary()
+            self.module_attributes.update(self.attributes.dictionary())
         scanner.expect("{")
         while not scanner.accept("}"):
             if scanner.looking_at("#") or scanner.looking_at("!"):
@@ -108,27 +115,27 @@ class _Parser:
         if symbol in self.functions:
             scanner.fail(f"a second function is called {symbol}")
         op = Operation(name, position)
-        arguments = self._parameters()
+        arguments, hints = self._parameters()
         results = self._results_of_signature() if scanner.accept("->") else []
         if scanner.match(re.compile(r"attributes\b")):
             op.attributes.update(self.attributes.dictionary())
         blocks = self._region(arguments) if scanner.looking_at("{") else []
         op.location = self._location()
         public = visibility is None or visibility.group() == "public"
-        self.functions[symbol] = IrFunction(symbol, arguments, results, blocks, public, op)
+        self.functions[symbol] = IrFunction(symbol, arguments, results, blocks, public, op, hints)
 
-    def _parameters(self) -> list[tuple[str, IrType]]:
+    def _parameters(self) -> tuple[list[tuple[str, IrType]], list[dict[str, Any]]]:
         scanner = self.scanner
         found: list[tuple[str, IrType]] = []
+        hints: list[dict[str, Any]] = []
         scanner.expect("(")
         while not scanner.accept(")"):
             if found:
                 scanner.expect(",")
             found.append(self._typed_value())
-            if scanner.looking_at("{"):
-                self.attributes.dictionary()
+            hints.append(self.attributes.dictionary() if scanner.looking_at("{") else {})
             self._location()
-        return found
+        return found, hints
 
     def _typed_value(self) -> tuple[str, IrType]:
         name = self.scanner.need(_VALUE, "a value")

@@ -95,7 +95,10 @@ class IrBlock:
 
 @dataclass(slots=True, eq=False)
 class IrFunction:
-    """A `tt.func`: name, arguments with their locations, result types, body (no blocks: a declaration)."""
+    """A `tt.func`: name, arguments, result types, body (no blocks: a declaration).
+
+    `hints` are the attributes of each argument: what Triton was told of it, divisibility and the like.
+    """
 
     name: str
     arguments: list[tuple[str, IrType]]
@@ -103,3 +106,4 @@ class IrFunction:
     blocks: list[IrBlock]
     public: bool
     operation: Operation
+    hints: list[dict[str, Any]]

@@ -42,7 +42,7 @@ LAYERS: dict[str, set[str]] = {
     "loom_core.compile": CORE | {"loom_core.cache"},
     "loom_sim": OBJECT,
     "libloom": OBJECT | {"loom_sim"},
-    "loom_core.checks": PASSES | OBJECT | {"libloom"},
+    "loom_core.checks": PASSES | OBJECT | {"libloom", "loom_sim"},
     "loom_core.launch": RUN,
     "loom_core.kernel_view": BASE | {"loom_core.launch"},
     "ltl": FRONTEND,

@@ -48,10 +48,10 @@ class LoadedKernel:
         self.program.run(self.bindings(buffers), self.registers(scalars, grid))
 
     def check(
-        self, buffers: Sequence[ArrayView], scalars: Sequence[int], grid: tuple[int, int, int]
+        self, buffers: Sequence[ArrayView], scalars: Sequence[int], grid: tuple[int, int, int], replays: int = 0
     ) -> list[Diagnostic]:
-        """Launch once, to its end; returns what is wrong with it."""
-        return self.program.check(self.bindings(buffers), self.registers(scalars, grid))
+        """Launch once, to its end; returns what is wrong with it. `replays`: as for `loom_sim.Program.check`."""
+        return self.program.check(self.bindings(buffers), self.registers(scalars, grid), replays=replays)
 
     def bindings(self, buffers: Sequence[ArrayView]) -> list[tuple[int, int, int]]:
         """What `loom_sim` takes for the arrays."""

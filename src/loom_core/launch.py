@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-import numpy as np
-
 from libloom.arrays import ArrayView
 from libloom.kernel import LoadedKernel, overlaps, register_value
 from loom_core.base.diagnostics import LoomError, UserError
@@ -95,12 +93,12 @@ class Variant:
                 self._kernels[apart] = LoadedKernel(self.compile({} if apart else {"assume_noalias": False}))
             return self._kernels[apart]
 
-    def derived(self, apart: bool, key: Hashable, build: Callable[[], Function]) -> LoadedKernel:
+    def derived(self, apart: bool, key: Hashable, build: Callable[[], Function], **options: Any) -> LoadedKernel:
         """The function that `build` makes of this one, compiled as `apart` or `overlapping`; kept under the key."""
 
         def make() -> LoadedKernel:
             other = Variant(self.specs, build(), self.watches, self.machine, self.kernel_name)
-            return other.apart if apart else other.overlapping
+            return LoadedKernel(other.compile(options if apart else {"assume_noalias": False, **options}))
 
         kernel: LoadedKernel = self.remembered((apart, key), make)
         return kernel
@@ -147,14 +145,17 @@ def cache_key(text: str, machine: MachineConfig, options: Mapping[str, Any], com
     return digest.hexdigest()
 
 
-def check() -> AbstractContextManager[None]:
+def check(*, replay: int = 0) -> AbstractContextManager[None]:
     """`with loom.check():` looks at every access of the kernels that are launched in the block, as LOOM_CHECK=1 does.
 
     A launch runs to its end, then raises LoomError with all that was wrong: missing waits between engines, reads of
     what nothing has written, programs of a grid that meet in memory, results that depend on masked elements of loads
     without `other`.
+
+    replay: so many further runs of each launch, in which engines have other speeds, must leave the same bytes; as many
+    as there are engines (6) try each of them as the slow one.
     """
-    return knobs.override(check=True)
+    return knobs.override(check=True, check_replay=replay or knobs.check_replay)
 
 
 def cores(count: int) -> AbstractContextManager[None]:
@@ -229,7 +230,7 @@ def run_variant(
     values = [register_value(dtype, number) for dtype, number in scalars]
     try:
         if knobs.check:
-            check_variant(variant, kernel, views, values, grid)
+            check_variant(variant, kernel, views, scalars, values, grid)
         else:
             run_loaded(kernel, views, values, grid)
     except LoomError as error:
@@ -261,6 +262,7 @@ def check_variant(
     variant: Variant,
     kernel: LoadedKernel,
     views: Sequence[ArrayView],
+    scalars: Sequence[tuple[DType, bool | int | float]],
     values: Sequence[int],
     grid: tuple[int, int, int],
 ) -> None:
@@ -271,7 +273,8 @@ def check_variant(
 
     apart = kernel is variant.apart
     derive = partial(variant.derived, apart)
-    findings = check_launch(Launch(variant.function, kernel, views, values, grid, derive, variant.remembered))
+    launch = Launch(variant.function, kernel, views, values, scalars, grid, derive, variant.remembered)
+    findings = check_launch(launch)
     if findings:
         raise CheckFinding.of(findings)
 
@@ -321,22 +324,12 @@ def interpret_variant(
     grid: tuple[int, int, int],
 ) -> None:
     """Run a variant by the reference meaning of its operations (LOOM_INTERPRET=1)."""
-    import ctypes
-
-    from loom_core.interp import Buffer, interpret
+    from loom_core.checks.launch import interpreter_arguments
+    from loom_core.interp import interpret
     from loom_core.ir.rewriter import clone_function
     from loom_core.passes.fold_dot import fold_dot_accumulator
 
-    remaining_views, remaining_scalars = iter(views), iter(scalars)
-    arguments: list[Any] = []
-    for parameter in variant.function.arguments:
-        if parameter.type.is_pointer:
-            view = next(remaining_views)
-            size = view.high - view.low
-            memory = (ctypes.c_uint8 * size).from_address(view.address + view.low) if size else bytearray()
-            arguments.append(Buffer(parameter.name or "", np.frombuffer(memoryview(memory), np.uint8), -view.low))
-        else:
-            arguments.append(next(remaining_scalars)[1])
     if 0 not in grid:
         # What a product is added to takes part in its rounding: the one pass that defines bits.
+        arguments = interpreter_arguments(variant.function, views, scalars)
         interpret(fold_dot_accumulator(clone_function(variant.function)), arguments, grid)

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from loom_core.base.diagnostics import Diagnostic
-from loom_sim import engines
+from loom_sim import engines, shadow
 from loom_sim import state as words
 from loom_sim.findings import FindingReader
 from loom_sim.memory_shadow import MemoryShadow
+from loom_sim.replay import Replay
 
 if TYPE_CHECKING:
     from loom_sim.program import Binding, Program, Registers
@@ -22,13 +23,14 @@ _free: list[MemoryShadow] = []
 
 
 def run_checked(
-    program: Program, bindings: Sequence[Binding], registers: Registers, fresh: frozenset[int]
+    program: Program, bindings: Sequence[Binding], registers: Registers, fresh: frozenset[int], replays: int
 ) -> list[Diagnostic]:
     """See `Program.check`."""
     from loom_sim.program import Launch, engine_call
 
     launch = Launch(program, engine_call(engines.checking_interpreter_address()))
     launch.fill(bindings, registers)
+    replay = Replay(program, bindings, registers) if replays else None
     grid = tuple(int(launch.state[words.INITIAL_REGISTERS + r]) for r in program.object.abi.grid_registers)
     try:
         memory = _free.pop()
@@ -38,7 +40,12 @@ def run_checked(
         memory.begin(program, bindings, fresh, grid)
         launch.state[words.CHECK] = memory.check.ctypes.data
         launch.go()
-        return list(FindingReader(program, bindings, grid, memory.base).diagnostics(memory.findings()))
+        records = memory.findings()
     finally:
         memory.end()
         _free.append(memory)
+    found = list(FindingReader(program, bindings, grid, memory.base).diagnostics(records))
+    if replay is not None:
+        races = [(here, there) for kind, here, there, *_ in records if kind == shadow.RACE]
+        found += replay.findings(replays, int(launch.state[words.EXECUTED]), races)
+    return found

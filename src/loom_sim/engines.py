@@ -38,6 +38,16 @@ def surveying_interpreter_address() -> int:
     return _address("surveyor", "survey", "build_surveying_interpreter", signature=jit.INTERPRETER_SIGNATURE)
 
 
+def replaying_interpreter_address() -> int:
+    """The command processor that holds commands back (`deferral`)."""
+    return _address("replayer", "deferral", "build_replaying_interpreter", signature=jit.INTERPRETER_SIGNATURE)
+
+
+def drain_address() -> int:
+    """What runs the commands that are still held back when the program has halted."""
+    return _address("drain", "deferral", "build_drain", signature=jit.INTERPRETER_SIGNATURE)
+
+
 def element_address(op: SceOp) -> int:
     """The element engine of an SCE opcode."""
     return _address(op.mnemonic, "elements", "build_element", op, signature=jit.ELEMENT_SIGNATURE)

@@ -127,3 +127,9 @@ class WriteOverAnotherProgram(CheckFinding):
     code = "LOOM-S205"
     template = "program {program} changes {place}, which {other} has {done}"
     hint = "programs of a grid have no order: let one program do both, or use an atomic operation"
+
+
+class ResultDependsOnSpeed(CheckFinding):
+    code = "LOOM-S206"
+    template = "{place} depends on engine speeds: it changes if {command} runs before {other}, which was issued first"
+    hint = "nothing orders the two engines: let this command wait for the token of the other"

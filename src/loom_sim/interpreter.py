@@ -350,9 +350,9 @@ def build_interpreter(
     """int64(int64 state): run until HALT, a fault or the end of the slice; returns the status.
 
     Other interpreters pass hooks of their own: `on_scalar(state)` is called after each command that the loop executes
-    itself; `before_command(state, command, operands)` and `on_command` before and after each other one and LDS and STS,
-    with the command's address and its operands, registers replaced. `run_command(state, engine, operands)` and
-    `move_scalar(state, operands)` stand for the execution of a command, and of LDS and STS.
+    itself; `before_command(state, command, operands)` and `on_command` before and after each other one, also LDS, STS
+    and REPORT, with the command's address and its operands, registers replaced. `run_command(state, engine, operands)`
+    and `move_scalar(state, operands)` stand for the execution of a command, and of LDS and STS.
     """
 
     def interpreter(state):  # type: ignore[no-untyped-def]
@@ -394,6 +394,7 @@ def build_interpreter(
             elif opcode == _REPORT:
                 operands = resolve_operands(state, command)
                 make_present(state, load_word(state, ABSENT))
+                before_command(state, command, operands)
                 store_word(state, FAULT_SPACE, pc)
                 store_word(state, FAULT_VALUE, load_word(operands, 0))
                 store_word(state, FAULT_LOW, load_word(operands, 1))

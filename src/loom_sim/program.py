@@ -201,16 +201,29 @@ class Program:
         return run_traced(self, bindings, registers, max_events, cores)
 
     def check(
-        self, bindings: Sequence[Binding], registers: Registers = (), fresh: Iterable[int] = ()
+        self, bindings: Sequence[Binding], registers: Registers = (), fresh: Iterable[int] = (), replays: int = 0
     ) -> list[Diagnostic]:
         """Run once and say what is wrong with the program, faults aside; arguments and errors are those of `run`.
 
         `fresh`: numbers (1, 2, ...) of buffers whose contents count as never written. Found are missing waits between
         engines, reads of what nothing has written or of another layout, and programs of a grid that meet in memory.
+        `replays`: so many further runs with other engine speeds must leave the same bytes (`replay`).
         """
         from loom_sim.check import run_checked
 
-        return run_checked(self, bindings, registers, frozenset(fresh))
+        return run_checked(self, bindings, registers, frozenset(fresh), replays)
+
+    def failing_program(self, bindings: Sequence[Binding], registers: Registers = ()) -> tuple[int, int, int] | None:
+        """The program of the grid (x, y, z) whose loop a run stands in when it fails; None where none does.
+
+        It is the one at fault where the object was compiled without loads that run ahead.
+        """
+        launch = Launch(self)
+        launch.fill(bindings, registers)
+        if launch.follow() == _HALTED or [r.grid_axis for r in self.object.loops if r.grid_axis] != ["z", "y", "x"]:
+            return None
+        z, y, x = (int(launch.state[words.LOOP_STACK + i * words.LOOP_WORDS]) for i in range(3))
+        return x, y, z
 
     @property
     def commands(self) -> Mapping[int, Command]:
@@ -353,14 +366,23 @@ class Launch:
         if status != _HALTED:
             raise self.fault(status)
 
-    def follow(self, command_limit: int | None = None, stopped: Callable[[], bool] = bool) -> int:
-        """Run on one core, in this thread; the status at its end. `stopped` is asked between slices."""
+    def follow(
+        self, command_limit: int | None = None, stopped: Callable[[], bool] = bool, sram_fill: int | None = None,
+        then: Callable[[int], int] | None = None,
+    ) -> int:  # fmt: skip
+        """Run on one core, in this thread; the status at its end. `stopped` is asked between slices.
+
+        `sram_fill`: a byte that all of SRAM holds at the start. `then` is called with the state's address after a run
+        that has halted, and returns another status.
+        """
         free = _thread_arenas.free.get(self._machine_key)
         if free is None:
             free = _thread_arenas.free.setdefault(self._machine_key, [])
         arena = free.pop() if free else Arena(self.program.object.machine)
         if arena is not self._arena:
             self._use(arena)
+        if sram_fill is not None:
+            ctypes.memset(arena.sram, sram_fill, self.program.object.machine.sram_bytes)
         self._view[_RUNNING] = 0
         try:
             status = self._call(self._address)
@@ -371,6 +393,8 @@ class Launch:
                 if command_limit is not None and self._view[words.EXECUTED] >= command_limit:
                     raise CommandLimit(self._location(), executed=self._view[words.EXECUTED])
                 status = self._call(self._address)
+            if status == _HALTED and then is not None:
+                status = then(self._address)
         finally:
             free.append(arena)
         return status

@@ -69,11 +69,13 @@ def bindings_of(launch: Launch, memories: Sequence[np.ndarray]) -> list[Binding]
 
 
 def registers_of(obj: LoomObject, launch: Launch) -> dict[int, int]:
-    """Registers at the start: the grid, then the scalars as the ABI wants them."""
+    """Registers at the start: the grid, the scalars as the ABI wants them, and all programs for the one core."""
     registers = dict(enumerate(launch.grid))
     for arg, given in zip(obj.abi.args, launch.arguments, strict=True):
         if not isinstance(given, Place):
             registers[arg.slot] = int(np.float32(given).view(np.uint32)) if arg.dtype == "f32" else int(given)
+    for axis in obj.abi.core_axes:
+        registers[axis.start], registers[axis.end] = 0, registers.get(axis.extent, axis.size)
     return registers
 
 

@@ -81,8 +81,8 @@ def test_missing_waits_of_random_kernels(seed: int) -> None:
 
 def check(commands: list[Command], *arrays: np.ndarray, programs: list[SceProgram] | None = None,
           fresh: tuple[int, ...] = ()) -> list[Diagnostic]:  # fmt: skip
-    obj = build(commands, programs or [], len(arrays))
-    return loom_sim.load(obj).check([Buffer(array).binding for array in arrays], {}, fresh)
+    obj, buffers = build(commands, programs or [], len(arrays)), [Buffer(array) for array in arrays]
+    return loom_sim.load(obj).check([buffer.binding for buffer in buffers], {}, fresh)
 
 
 def after(item: Command) -> Command:

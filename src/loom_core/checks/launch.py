@@ -5,32 +5,42 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from libloom.arrays import ArrayView
 from libloom.kernel import LoadedKernel
+from loom_core.base.dtype import DType
+from loom_core.interp import Buffer
 from loom_core.ir.block import Function
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-Derive: TypeAlias = Callable[[Hashable, Callable[[], Function]], LoadedKernel]
+Numbers: TypeAlias = Sequence[tuple[DType, bool | int | float]]
 Remember: TypeAlias = Callable[[Hashable, Callable[[], Any]], Any]
+
+
+class Derive(Protocol):
+    """See `Launch`."""
+
+    def __call__(self, key: Hashable, build: Callable[[], Function], **options: Any) -> LoadedKernel: ...
 
 
 @dataclass(frozen=True)
 class Launch:
     """`function` as it was traced, `kernel` as it runs on the arrays `views`, register values of its scalars, grid.
 
-    `derive(key, build)` gives the compiled form of another function for the same arguments, `remember(key, compute)` a
-    value that depends on the kernel alone; both keep what they made under the key.
+    `numbers`: the scalars with their dtypes. `derive(key, build, **options)` gives the compiled form of another
+    function for the same arguments, `remember(key, compute)` a value that depends on the kernel alone; both keep what
+    they made under the key.
     """
 
     function: Function
     kernel: LoadedKernel
     views: Sequence[ArrayView]
     scalars: Sequence[int]
+    numbers: Numbers
     grid: tuple[int, int, int]
     derive: Derive
     remember: Remember
@@ -62,6 +72,21 @@ class Copies:
             replace(view, address=view.address - self._starts[group] + memory[group].ctypes.data, owner=memory[group])
             for view, group in zip(self._views, self._group, strict=True)
         ]
+
+
+def interpreter_arguments(
+    function: Function, views: Sequence[ArrayView], numbers: Numbers
+) -> list[Buffer | int | float | bool]:
+    """The arguments of a launch as `interp.interpret` takes them."""
+    buffers, scalars = iter(views), iter(numbers)
+    arguments: list[Buffer | int | float | bool] = []
+    for parameter in function.arguments:
+        if parameter.type.is_pointer:
+            view = next(buffers)
+            arguments.append(Buffer(parameter.name or "", bytes_of(view), -view.low))
+        else:
+            arguments.append(next(scalars)[1])
+    return arguments
 
 
 def bytes_at(address: int, size: int) -> Bytes:

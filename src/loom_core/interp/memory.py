@@ -20,7 +20,7 @@ class OutOfBounds(UserError):
     """An access outside a buffer."""
 
     code = "LOOM-R210"
-    template = "{what} reaches byte {offset} of {buffer}, which has bytes {low} to {high}"
+    template = "{what} reaches {buffer}[{index}], which has {extent}"
     hint = "check the mask, the strides and the grid against the array's size"
 
 
@@ -32,19 +32,18 @@ class Buffer:
     data: npt.NDArray[np.uint8]
     origin: int = 0
 
-    def positions(self, offsets: Array, dtype: DType, location: Location, what: str) -> Array:
-        """Byte positions in `data`, one row of `dtype.itemsize` per element of the 1-D `offsets`; checked."""
-        start = offsets.astype(np.int64) + self.origin
+    def positions(self, offsets: Array, there: Array, dtype: DType, location: Location, what: str) -> Array:
+        """Byte positions in `data`, one row of `dtype.itemsize` for each of the `offsets` that are `there`; checked."""
+        start = offsets[there].astype(np.int64) + self.origin
         bad = (start < 0) | (start + dtype.itemsize > len(self.data))
         if bad.any():
-            raise OutOfBounds(
-                location,
-                what=what,
-                offset=int(offsets[bad][0]),
-                buffer=self.name,
-                low=-self.origin,
-                high=len(self.data) - self.origin,
-            )
+            first, size = int(np.argmax(bad)), dtype.itemsize
+            low, high = -(self.origin // size), (len(self.data) - self.origin) // size
+            extent = f"elements {low} to {high - 1}" if low < high else "no elements"
+            element = tuple(int(i) for i in np.argwhere(there)[first])
+            notes = [f"element {element} of the tile"] if element else []
+            index = (int(start[first]) - self.origin) // size
+            raise OutOfBounds(location, notes=notes, what=what, index=index, buffer=self.name, extent=extent)
         return start[:, None] + np.arange(dtype.itemsize)
 
 
@@ -97,7 +96,7 @@ def read(pointer: Pointer, mask: Array, fill: Array, dtype: DType, location: Loc
     """Elements where `mask` holds, `fill` elsewhere; all of the tile's shape."""
     out = np.array(np.broadcast_to(fill, pointer.offsets.shape), dtype=dtype.numpy)
     for buffer, there in pointer.parts(mask):
-        rows = buffer.positions(pointer.offsets[there], dtype, location, "load")
+        rows = buffer.positions(pointer.offsets, there, dtype, location, "load")
         raw = np.ascontiguousarray(buffer.data[rows])
         out[there] = raw[:, 0] != 0 if dtype.is_bool else raw.view(dtype.numpy)[:, 0]
     return out
@@ -106,6 +105,6 @@ def read(pointer: Pointer, mask: Array, fill: Array, dtype: DType, location: Loc
 def write(pointer: Pointer, mask: Array, value: Array, dtype: DType, location: Location) -> None:
     """Store elements where `mask` holds, in row-major order (the last of equal addresses stays)."""
     for buffer, there in pointer.parts(mask):
-        rows = buffer.positions(pointer.offsets[there], dtype, location, "store")
+        rows = buffer.positions(pointer.offsets, there, dtype, location, "store")
         data = np.ascontiguousarray(value[there], dtype=dtype.numpy).reshape(-1, 1).view(np.uint8)
         buffer.data[rows] = data.reshape(rows.shape)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from loom_core.base.diagnostics import InternalError, UserError
 from loom_core.interp import effects
-from loom_core.interp.memory import Array, Buffer, Pointer, choose, read, write
+from loom_core.interp.memory import Array, Buffer, OutOfBounds, Pointer, choose, read, write
 from loom_core.ir.block import Block, Function
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value
@@ -27,10 +28,13 @@ class EndlessLoop(UserError):
     hint = "programs run one after another, so waiting for another one never ends"
 
 
-def interpret(function: Function, arguments: Sequence[Buffer | int | float | bool], grid: tuple[int, int, int]) -> None:
+def interpret(
+    function: Function, arguments: Sequence[Buffer | int | float | bool], grid: tuple[int, int, int],
+    only: tuple[int, int, int] | None = None,
+) -> None:  # fmt: skip
     """Run `function` over `grid` (x, y, z). Pointer parameters take `Buffer`s, written in place; scalars numbers.
 
-    Raises OutOfBounds (LOOM-R210) at the user's line for an access outside a buffer.
+    only: the one program to run. Raises OutOfBounds (LOOM-R210) at the user's line for an access outside a buffer.
     """
     values: Environment = {}
     for parameter, given in zip(function.arguments, arguments, strict=True):
@@ -38,10 +42,12 @@ def interpret(function: Function, arguments: Sequence[Buffer | int | float | boo
             values[parameter] = Pointer(given, np.zeros((), np.int64))
         else:
             values[parameter] = np.asarray(given).astype(parameter.type.dtype.numpy)
-    for z in range(grid[2]):
-        for y in range(grid[1]):
-            for x in range(grid[0]):
-                _Walk((x, y, z), grid).block(function.body, dict(values))
+    for z, y, x in [only[::-1]] if only is not None else np.ndindex(grid[2], grid[1], grid[0]):
+        walk = _Walk((x, y, z), grid)
+        try:
+            walk.block(function.body, dict(values))
+        except OutOfBounds as error:
+            raise OutOfBounds.of(replace(d, notes=(walk.place(), *d.notes)) for d in error.diagnostics) from None
 
 
 class _Walk:
@@ -50,6 +56,12 @@ class _Walk:
     def __init__(self, program: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
         self.program = program
         self.grid = grid
+        self.loops: list[tuple[str, int]] = []  # names and values of the counters around
+
+    def place(self) -> str:
+        """Where the walk stands, in words."""
+        counters = ", ".join(f"{name} = {value}" for name, value in self.loops)
+        return f"in program {self.program}" + (f", where {counters}" if counters else "")
 
     def block(self, block: Block, values: Environment) -> list[Any]:
         """Run the block; returns what its terminator yields."""
@@ -78,9 +90,12 @@ class _Walk:
         carried = [values[value] for value in op.initial]
         body = op.regions[0]
         counter = op.lower.type.dtype.numpy
+        name = body.arguments[0].name or "the loop's counter"
         for i in range(lower, upper, step):
+            self.loops.append((name, i))
             inner = {**values, **dict(zip(body.arguments, [np.asarray(i, counter), *carried], strict=True))}
             carried = self.block(body, inner)
+            self.loops.pop()
         return carried
 
     def while_loop(self, op: control.While, values: Environment) -> list[Any]:

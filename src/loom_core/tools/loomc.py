@@ -233,11 +233,12 @@ def _launch(found: LoomObject, inputs: Path | None, typed: Sequence[str], grid: 
 @_launch_options
 @click.option("--outputs", type=click.Path(path_type=Path), help="Write the buffers that were written as an .npz file.")
 @click.option("--check", is_flag=True, help="Look at every access, and leave with 1 where something is wrong.")
+@click.option("--replay", type=int, default=0, metavar="N", help="With --check: also N runs with other engine speeds.")
 @click.option("--kernel", help="The kernel of a module to run, where it has several.")
 @click.option("--config", multiple=True, metavar="NAME=NUMBER", help="A configuration argument of a module's kernel.")
 def run(
     file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, outputs: Path | None, check: bool,
-    kernel: str | None, config: tuple[str, ...],
+    replay: int, kernel: str | None, config: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run an object, or a kernel of a module (text or bytecode) over the grid that it configures."""
     data = file_bytes(file)
@@ -250,7 +251,7 @@ def run(
             raise BadGrid(
                 text=grid, reason="a module's kernel configures its own grid", hint="say --config NAME=NUMBER"
             )
-        with knobs.override(check=check or knobs.check):
+        with knobs.override(check=check or knobs.check, check_replay=replay or knobs.check_replay):
             arrays = read_arrays(inputs) if inputs else {}
             show_written(run_module(data, shown_name(file), arrays, typed, kernel, config), outputs)
         return
@@ -260,7 +261,7 @@ def run(
 
     program = load(found)
     with elapsed("running"):
-        findings = program.check(launch.bindings, launch.registers) if check else []
+        findings = program.check(launch.bindings, launch.registers, replays=replay) if check else []
         if not check:
             program.run(launch.bindings, launch.registers)
     show_written({a.name: launch.buffers[a.name] for a in found.abi.buffers if a.written}, outputs)

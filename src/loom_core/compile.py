@@ -64,7 +64,7 @@ def run_passes(function: Function) -> Function:
     follow = knobs.debug >= SHOW_PASSES or knobs.dump_dir is not None
     text = print_function(function) if follow else ""
     if follow:
-        _after_pass(function.name, "traced", text)
+        _show_ir(function.name, "tracing", text)
     for number, step in enumerate(PIPELINE):
         function = step(function)
         if knobs.verify == "each":
@@ -72,15 +72,16 @@ def run_passes(function: Function) -> Function:
         if follow:
             before, text = text, print_function(function)
             if text != before:
-                _after_pass(function.name, f"{number:02}_{step.__name__}", text)
+                _show_ir(function.name, f"{number:02}_{step.__name__}", text)
     if knobs.verify == "end":
         verify_function(function)
     return function
 
 
-def _after_pass(kernel: str, step: str, text: str) -> None:
+def _show_ir(kernel: str, step: str, text: str) -> None:
+    """The IR after a step, to the terminal and the dump folder where they are asked for."""
     if knobs.debug >= SHOW_PASSES:
-        _show(f"# {kernel}, {step}\n{text}")
+        _show(f"# {kernel} after {step}\n{text}")
     _dump(f"{kernel}.{step}.ir", text.encode())
 
 

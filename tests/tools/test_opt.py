@@ -52,7 +52,7 @@ def test_dumps_follow_from_each_other(tmp_path: Path) -> None:
     for number, step in enumerate(step.__name__ for step in PIPELINE):
         dump = tmp_path / f"halves.{number:02}_{step}.ir"
         before = [path for path in dumps if path.name < dump.name]
-        source = before[-1] if before else tmp_path / "halves.traced.ir"
+        source = before[-1] if before else tmp_path / "halves.tracing.ir"
         expected = dump if dump.exists() else source
         assert loomc("opt", source, "--pass", step).stdout == expected.read_text(encoding="utf-8")
 

@@ -87,7 +87,7 @@ loom: launch add(*f32, *f32, *f32, i32, 1024) over (10, 1, 1)
 {dumped}
 ```
 
-`.traced.ir` is the program as it came from Python, each other `.ir` after a pass that changed it, `.asm` the commands,
+`.tracing.ir` is the program as it came from Python, each other `.ir` after a pass that changed it, `.asm` the commands,
 `.loom` the object. With either of these set, kernels are compiled anew even if the disk cache has them.
 
 `LOOM_INTERPRET=1 python add.py` runs kernels by the NumPy meaning of each operation: slow, the same bits, and good for
@@ -216,7 +216,7 @@ def _commands(runner: CliRunner) -> dict[str, str]:
         "run": f"loomc run add.loom {_ARGUMENTS}",
         "fault": f"loomc run add.loom {_ARGUMENTS.replace('n=10000', 'n=10001')}",
         "profile": f"loomc profile add.loom {_ARGUMENTS}",
-        "opt": "loomc opt dump/add.traced.ir --until lower_addresses",
+        "opt": "loomc opt dump/add.tracing.ir --until lower_addresses",
         "diff": "loomc diff add.loom add2048.loom --facts",
     }
     shown = {}

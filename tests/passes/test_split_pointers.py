@@ -98,6 +98,31 @@ def moved_sometimes(out, x, y, n, N: ltl.constexpr):
 
 
 @kernel
+def moved_by_data(out, x, y, n, N: ltl.constexpr):
+    """Every iteration moves each element by another number, which is loaded."""
+    i = ltl.arange(0, N)
+    p = x + i
+    for k in range(n):
+        step = ltl.load(y + k * N + i) % 3
+        ltl.store(out + k * N + i, ltl.load(p))
+        p += step
+    ltl.store(out + n * N + i, ltl.load(p))
+
+
+@kernel
+def spread(out, x, y, n, N: ltl.constexpr):
+    """The distance of the elements grows, in a loop around one that only moves."""
+    i = ltl.arange(0, N)
+    p = x + i
+    for k in range(n):
+        q = p
+        for j in range(2):
+            ltl.store(out + (2 * k + j) * N + i, ltl.load(q))
+            q += 1
+        p += i % 2
+
+
+@kernel
 def selected(out, x, y, n, N: ltl.constexpr):
     i = ltl.arange(0, N)
     p = ltl.where(i < n, x + i, x + (2 * N - i))
@@ -203,11 +228,29 @@ def test_pointers_that_only_move_stay() -> None:
     assert "gather" not in moving.compile("*i32", "*i32", "i32", N=8).manifest["commands"]
 
 
-def test_a_compare_and_swap_of_a_chosen_array_is_refused() -> None:
+def test_a_compare_and_swap_of_a_chosen_array() -> None:
+    @ltl.jit
+    def swap(x, y, z, old, n):
+        p = x if n > 3 else y
+        if n > 5:
+            p = z
+        ltl.store(old, ltl.atomic_cas(p + 1, n, 100))
+
+    for n in (1, 4, 6):
+        for interpret in (True, False):
+            arrays = [np.array([7, n, 7], np.int32) for _ in range(3)]
+            old = np.zeros(1, np.int32)
+            with knobs.override(interpret=interpret):
+                swap[(1,)](*arrays, old, n)
+            assert [int(array[1]) for array in arrays] == [100 if i == {1: 1, 4: 0, 6: 2}[n] else n for i in range(3)]
+            assert old[0] == n and all(array[0] == array[2] == 7 for array in arrays)
+
+
+def test_a_compare_and_swap_of_tiles_of_a_chosen_array_is_refused() -> None:
     @ltl.jit
     def swap(x, y, n):
         p = x if n > 3 else y
-        ltl.atomic_cas(p, 0, 1)
+        ltl.atomic_cas(p + ltl.arange(0, 4), 0, 1)
 
     with pytest.raises(LoomError, match="LOOM-C110"):
         swap.compile("*i32", "*i32", "i32")

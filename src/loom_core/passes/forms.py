@@ -48,10 +48,15 @@ class NotAffine(UserError):
 
 
 class Forms:
-    """The forms of a function's values. Raises `NotAffine` for a pointer that a loop changes in another way."""
+    """The forms of a function's values.
+
+    `unfollowed`: the loops that move a pointer they carry by something else than one offset for all elements, with its
+    position; these have no form.
+    """
 
     def __init__(self, function: Function) -> None:
         self._table: dict[Value, Form] = {}
+        self.unfollowed: list[tuple[control.For, int]] = []
         for argument in function.arguments:
             if argument.type.is_pointer:
                 self._table[argument] = Form(argument, ZERO, ())
@@ -129,7 +134,7 @@ class Forms:
             wrong = [i for i, form in assumed.items() if not _keeps(form, self._table.get(yields[i]))]
             for i in wrong:
                 if op.initial[i].type.is_pointer:
-                    raise NotAffine(op.location, what="pointer", access="loop")
+                    self.unfollowed.append((op, i))
                 del assumed[i]
             if not wrong:
                 break

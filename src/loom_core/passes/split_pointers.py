@@ -7,7 +7,7 @@
                       %0 = load (addptr %x, %o), mask = eq %w, 0;  %1 = load (addptr %y, %o), mask = eq %w, 1
                       select (eq %w, 1), %1, %0
 
-Loops that only move a pointer stay as they are: `lower_addresses` takes those into transfers.
+Loops that only move a pointer, all elements alike, stay as they are: `lower_addresses` takes those into transfers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.ops import atomic, control, elementwise, memory, shape
 from loom_core.passes.dead import remove_operand, renumber
-from loom_core.passes.forms import NotAffine
+from loom_core.passes.forms import Forms, NotAffine
 from loom_core.passes.log import log_rewrite
 from loom_core.passes.simplify import VIEWS
 
@@ -111,6 +111,9 @@ class _Choices:
                 for position in (i for i, result in enumerate(op.results) if _is_pointer(result)):
                     self._choose_place(op, position)
         loops = [op for op in function.walk() if isinstance(op, control.For)]
+        if any(_is_pointer(result) and result not in self.chosen for loop in loops for result in loop.results):
+            for loop, position in Forms(function).unfollowed:
+                self._choose_place(loop, position)
         while any(self._examine(loop) for loop in loops):
             pass
 
@@ -267,7 +270,8 @@ class _Splitting:
             op.set_operand(op.operands.index(op.pointer), self._pointer(builder, roots[0], parts.offset))
             return
         if isinstance(op, atomic.AtomicCas):
-            raise NotAffine(op.location, what="choice of array", access="access")
+            self._compare_and_swap(builder, op, parts, roots)
+            return
         result: Any = None
         for root in roots:
             number = self._constant(builder, self.numbers[root], i32, op.pointer.type.shape)
@@ -279,6 +283,32 @@ class _Splitting:
             result.name = op.result.name
             op.result.replace_all_uses(result)
         op.erase()
+
+    def _compare_and_swap(self, builder: Builder, op: atomic.AtomicCas, parts: _Parts, roots: list[Value]) -> None:
+        """It has no mask: of one element it is done in the branch for its array; NotAffine for a tile of them."""
+        if op.pointer.type.shape:
+            raise NotAffine(op.location, what="choice of array", access="access")
+        assert parts.which is not None
+        result = self._swapped(builder, op, parts.offset, parts.which, roots)
+        result.name = op.result.name
+        op.result.replace_all_uses(result)
+        op.erase()
+
+    def _swapped(self, builder: Builder, op: Any, offset: Value, which: Value, roots: list[Value]) -> Value:
+        """The access to the array that is chosen among `roots`."""
+        first, *others = roots
+        if not others:
+            made: Value = builder.create(atomic.AtomicCas, self._pointer(builder, first, offset), *op.operands[1:])
+            return made
+        number = self._constant(builder, self.numbers[first], i32, ())
+        here = builder.create(elementwise.Compare, which, number, predicate="eq")
+        blocks = (Block(), Block())
+        for block, some in zip(blocks, ([first], others), strict=True):
+            inner = Builder(block)
+            inner.location = op.location
+            inner.create(control.Yield, [self._swapped(inner, op, offset, which, some)])
+        chosen: Value = builder.create(control.If, here, regions=blocks, types=(op.result.type,))
+        return chosen
 
     @staticmethod
     def _one(builder: Builder, op: Any, pointer: Value, mask: Value) -> Any:

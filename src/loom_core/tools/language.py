@@ -250,9 +250,10 @@ Dtypes are values: `x.to(ltl.float16)`, `x.dtype == ltl.int32`. `ltl.pi32_t` is 
 * Pointers that a loop moves by scalars (`a_at += BLOCK * stride`), and `advance` of block pointers.
 
 The rest, addresses and masks made of data (`x + ltl.load(index)`, `mask=value > 0`), remainders of indices, pointers
-that a branch or `where` chooses, also between several arrays, goes through tiles of indices: gathers and scatters,
-element by element. Results are the same, the cycles are more. Refused at their line (LOOM-C110) are tiles of pointers
-that are joined, sorted or sliced, and `atomic_cas` through a pointer into one of several arrays.
+that a loop moves by tiles, or that a branch or `where` chooses, also between several arrays, goes through tiles of
+indices: gathers and scatters, element by element. Results are the same, the cycles are more. Refused at their line
+(LOOM-C110) are tiles of pointers that are joined, sorted or sliced, and `atomic_cas` through tiles of pointers into one
+of several arrays.
 
 Where a mask does not hold no memory is touched, whatever the address. A tile has any size and, unlike in Triton, it
 need not be a power of two. All tiles of a program that are alive at once must fit SRAM (LOOM-C101).

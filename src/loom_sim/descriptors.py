@@ -5,7 +5,8 @@
                  it scans
     8 ..         STREAM_WORDS a stream: kind, log2 bytes, 1 if it belongs to the tail, set of stores (bits) whose values
                  it must not show, where a combine command names the program address of the engine that makes NaNs
-                 canonical, 0 for types without, and 1 if it lies in an accumulator
+                 canonical, 0 for types without, 1 if it lies in an accumulator, and 1 if all that read it can do with
+                 one element where it repeats one
     then         INSTR_WORDS an instruction: engine address, operand codes dst a b c, what it does with rows, log2 bytes
                  of its result, number of its carry record
 
@@ -40,7 +41,8 @@ STREAM_TAIL: Final = 2
 STREAM_KEEPS: Final = 3
 STREAM_CANONICAL: Final = 4
 STREAM_ACCUMULATOR: Final = 5
-STREAM_WORDS: Final = 6
+STREAM_REPEATS: Final = 6
+STREAM_WORDS: Final = 7
 
 INSTR_ENGINE: Final = 0
 INSTR_DST: Final = 1
@@ -51,6 +53,13 @@ INSTR_ROWS: Final = 5
 INSTR_RESULT_LOG2: Final = 6
 INSTR_CARRY: Final = 7
 INSTR_WORDS: Final = 8
+
+# Opcodes of two operands whose second one may be one element for all: the engine's argument c is then ONE, no address.
+# It comes from the operand pointer that follows those of streams by as many as there can be streams.
+REPEATING: Final = frozenset(f"{name}.{dtype}" for name in ("add", "sub", "mul", "div") for dtype in ("f32", "f64"))
+COMMUTATIVE: Final = ("add", "mul")
+ONE: Final = 1
+OPERAND_ONE: Final = OPERAND_STREAM + 64
 
 # INSTR_ROWS
 ELEMENTWISE: Final = 0
@@ -104,7 +113,39 @@ def describe(
         words[at + INSTR_CARRY] = index
         log2s.extend(element_log2(name) for name in (*op.operands, op.result))
     words[SLOT_LOG2] = max(log2s)
+    if not combines:
+        _let_repeat(words, program, info)
     return words
+
+
+def _let_repeat(words: npt.NDArray[np.int64], program: SceProgram, info: ProgramInfo) -> None:
+    """Mark the streams of which one element may stand for all, and let the instructions that read them know."""
+    body = program.instructions[: info.tail_start]
+    chosen = [_repeating_stream(instr, program) for instr in body]
+    reads = [operand for instr in program.instructions for operand in instr.operands]
+    first = FIRST_STREAM + STREAM_WORDS * len(program.streams)
+    for index, (instr, stream) in enumerate(zip(body, chosen, strict=True)):
+        if stream is None or chosen.count(stream) != reads.count(stream):
+            continue
+        words[FIRST_STREAM + STREAM_WORDS * stream.number + STREAM_REPEATS] = 1
+        at = first + INSTR_WORDS * index
+        if instr.b != stream:
+            words[at + INSTR_A], words[at + INSTR_B] = words[at + INSTR_B], words[at + INSTR_A]
+        words[at + INSTR_C] = OPERAND_ONE + stream.number
+
+
+def _repeating_stream(instr: SceInstr, program: SceProgram) -> S | None:
+    """The operand of which one element may do for an instruction. The sides of sums and products may change, since a
+    NaN that they give is canonical.
+    """
+    if instr.mnemonic not in REPEATING:
+        return None
+    sides = (instr.b, instr.a) if instr.mnemonic.split(".")[0] in COMMUTATIVE else (instr.b,)
+    for kind in ("scalar", "load"):
+        for side in sides:
+            if isinstance(side, S) and program.streams[side.number].kind == kind:
+                return side
+    return None
 
 
 def _what_with_rows(op: SceOp) -> int:

@@ -18,6 +18,7 @@ from loom_core.base.dtype import by_name
 from loom_core.isa.sce import SceOp
 from loom_sim.bits import select
 from loom_sim.carried import build_argument, build_scan
+from loom_sim.descriptors import ONE, REPEATING
 from loom_sim.element_types import VALUE_TYPES, after_load, before_store, memory_type
 from loom_sim.reductions import build_reduction
 from loom_sim.scalars import Scalar, compiled_scalar, ordinary_of, scalar_of
@@ -92,6 +93,8 @@ def build_element(op: SceOp) -> ElementEngine:
         builder = (_guarded_unary, _guarded_binary)[len(op.operands) - 1]
         function, holds = compiled_scalar(ordinary.function), compiled_scalar(ordinary.holds)
         return builder(scalar_of(op), function, holds, loads, store)
+    if op.mnemonic in REPEATING:
+        return _repeating(scalar_of(op), loads, store)
     return (_unary, _binary, _ternary)[len(op.operands) - 1](scalar_of(op), loads, store)
 
 
@@ -111,6 +114,22 @@ def _binary(scalar: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
     def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
         for i in range(count):
             store(dst, i, scalar(load_a(a, i), load_b(b, i)))
+
+    return engine
+
+
+def _repeating(scalar: Scalar, loads: Sequence[Any], store: Any) -> ElementEngine:
+    """`_binary`, whose second operand is one element for all where c is ONE."""
+    load_a, load_b = loads
+
+    def engine(dst, a, b, c, count):  # type: ignore[no-untyped-def]
+        if c == ONE:
+            second = load_b(b, 0)
+            for i in range(count):
+                store(dst, i, scalar(load_a(a, i), second))
+        else:
+            for i in range(count):
+                store(dst, i, scalar(load_a(a, i), load_b(b, i)))
 
     return engine
 

@@ -129,6 +129,22 @@ def append(records, record):  # type: ignore[no-untyped-def]
     store_word(records, 0, count)
 
 
+@subroutine("boolean(int64, int64, int64, boolean)")
+def stands_for_all(views, record, sizes, in_rows):  # type: ignore[no-untyped-def]
+    """Whether one element of a stream stands for all of every chunk, which its readers are told; a scalar is put into
+    its slot. `in_rows`: no chunk crosses a row.
+    """
+    if load_word(record, v.MODE) == 0:
+        return False
+    one = True
+    if load_word(record, v.KIND) == STREAM_SCALAR:
+        fill_slot(load_word(record, v.SLOT), load_word(record, v.ADDRESS), 1, load_word(record, v.LOG2))
+    else:
+        one = v.is_one(record, sizes, in_rows) and not v.is_overwritten(views, record)
+    store_word(load_word(record, v.POINTER), d.OPERAND_ONE - OPERAND_STREAM, d.ONE if one else 0)
+    return one
+
+
 @subroutine("void(int64, int64, int64, int64, int64, boolean)")
 def choose_modes(state, streams, tail, chunk, grain, in_rows):  # type: ignore[no-untyped-def]
     """Decide for each stream of a view how its chunks become pointers, and fill the slots of those that never change.
@@ -146,6 +162,11 @@ def choose_modes(state, streams, tail, chunk, grain, in_rows):  # type: ignore[n
         if load_word(record, v.TAIL) != tail:
             continue
         kind, log2 = load_word(record, v.KIND), load_word(record, v.LOG2)
+        if stands_for_all(views, record, sizes, in_rows):
+            if kind != STREAM_SCALAR:
+                store_word(record, v.MODE, _IN_ROWS)
+                append(resolved, record)
+            continue
         if kind == STREAM_SCALAR:
             fill_slot(load_word(record, v.SLOT), load_word(record, v.ADDRESS), chunk, log2)
             continue
@@ -323,11 +344,14 @@ def point_streams(state, total, rows, streams):  # type: ignore[no-untyped-def]
     for number in range(streams):
         record = views + number * (v.RECORD_WORDS * 8)
         kind, log2, tail = load_word(record, v.KIND), load_word(record, v.LOG2), load_word(record, v.TAIL)
-        count = rows if tail != 0 else total
+        count, sizes = rows if tail != 0 else total, views + (v.SIZES + tail * v.RANK) * 8
+        if stands_for_all(views, record, sizes, False):
+            if kind != STREAM_SCALAR:
+                store_word(load_word(record, v.POINTER), 0, load_word(record, v.ADDRESS))
+            continue
         if kind == STREAM_SCALAR:
             fill_slot(load_word(record, v.SLOT), load_word(record, v.ADDRESS), count, log2)
             continue
-        sizes = views + (v.SIZES + tail * v.RANK) * 8
         if kind != STREAM_IOTA and v.is_contiguous(record, sizes, 1 << log2) and not v.is_overwritten(views, record):
             store_word(load_word(record, v.POINTER), 0, load_word(record, v.ADDRESS))
         elif kind == STREAM_STORE:

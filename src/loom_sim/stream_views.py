@@ -16,6 +16,7 @@ from loom_sim.spaces import check_range, is_wild, out_of_bounds
 from loom_sim.state import MAX_STREAMS, OK, SRAM, STREAM_VIEWS
 
 RECORD_WORDS: Final = 16
+# MODE begins as 1 where one element of the stream may stand for all (`descriptors.REPEATING`).
 KIND, LOG2, TAIL, MODE, ADDRESS, SLOT, KEEPS, POINTER, STRIDES = range(9)
 LOW, HIGH, HOME, ABSENT_BITS = range(12, 16)  # SRAM bytes touched; address there; what is absent of what is read
 RANK: Final = 4
@@ -31,6 +32,7 @@ def store_stream(record, stream):  # type: ignore[no-untyped-def]
     store_word(record, LOG2, load_word(stream, d.STREAM_LOG2))
     store_word(record, TAIL, load_word(stream, d.STREAM_TAIL))
     store_word(record, KEEPS, load_word(stream, d.STREAM_KEEPS))
+    store_word(record, MODE, load_word(stream, d.STREAM_REPEATS))
 
 
 @subroutine("int64(int64, int64, int64, int64, int64)", inline=True)
@@ -176,6 +178,15 @@ def repeats(record, sizes, grain):  # type: ignore[no-untyped-def]
             return False
     inner = load_word(sizes, INNER)
     return load_word(record, STRIDES + INNER) == 0 or inner == 1 or grain % inner == 0
+
+
+@subroutine("boolean(int64, int64, boolean)")
+def is_one(record, sizes, in_rows):  # type: ignore[no-untyped-def]
+    """Whether a stream shows one element throughout, or, `in_rows`, in each row."""
+    for dim in range(INNER if in_rows else 0, RANK):
+        if load_word(sizes, dim) != 1 and load_word(record, STRIDES + dim) != 0:
+            return False
+    return True
 
 
 @subroutine("boolean(int64, int64)")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from loom_core.isa.encoding import command
 from loom_core.isa.program import R, S, SceInstr, SceProgram, StreamSpec, check_program
 from loom_sim.errors import OutOfBounds, OversizedCommand
-from tests.sim.harness import build, chain, launch, sce, whole
+from tests.sim.harness import build, chain, launch, program_offsets, sce, whole
 
 Array = NDArray[Any]
 
@@ -186,6 +186,74 @@ def test_in_place(count: int) -> None:
 def test_strides(sizes: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...], out: tuple[int, ...]) -> None:
     first = -sum(min(0, s * (n - 1)) for n, s in zip(sizes, a, strict=True))
     check(Case(ADD, sizes, ((first, *a), (16384, *b), (32768, *out))))
+
+
+SPECIAL = np.array([0.0, -0.0, 1.5, -3e38, 1e-42, np.inf, -np.inf, np.nan], np.float32)
+
+
+@pytest.mark.parametrize("function", ["add", "sub", "mul", "div"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize(
+    ("sizes", "strides"),
+    [
+        ((900,), (0,)),
+        ((2500,), (0,)),
+        ((3, 1024), (1, 0)),
+        ((3, 1500), (1, 0)),
+        ((2, 700), (0, 0)),
+        ((40, 60), (1, 0)),
+        ((40, 60), (0, 0)),
+        ((2, 3, 600), (3, 1, 0)),
+    ],
+)
+def test_one_element_for_all(function: str, dtype: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """A repeated operand, on either side, gives the bits that a whole tile of it gives."""
+    kind, rng = np.dtype(_NUMPY.get(dtype, np.float64)), np.random.default_rng(1)
+    item, total = kind.itemsize, int(np.prod(sizes))
+    dense = tuple(item * int(np.prod(sizes[d + 1 :])) for d in range(len(sizes)))
+    few = rng.choice(SPECIAL, 40).astype(kind)
+    places = sum(i * s for i, s in zip(np.indices(sizes), strides, strict=True)).reshape(-1)
+    tile = rng.choice(SPECIAL, total).astype(kind)
+    memory = np.zeros(512 + 4 * total * item, np.uint8)
+    starts = [0, *(512 + total * item * i for i in range(4))]
+    for start, array in zip(starts, (few, tile, few[places]), strict=False):
+        memory[start : start + array.nbytes] = array.view(np.uint8)
+    program = chain(f"{function}.{dtype}", [dtype, dtype], dtype)
+    repeated = (starts[0], *(s * item for s in strides))
+    for flip in (False, True):
+        commands = [whole((1, 0), (0, 0), memory.nbytes)]
+        for other, out in ((repeated, starts[3]), ((starts[2], *dense), starts[4])):
+            sides = [(starts[1], *dense), other]
+            commands.append(sce(0, sizes, [*(sides[::-1] if flip else sides), (out, *dense)]))
+        commands.append(whole((0, 0), (1, 0), memory.nbytes))
+        (after,) = launch(build(commands, [program], 1), [memory])
+        got, want = (after[start : start + total * item] for start in starts[3:])
+        assert (got == want).all()
+
+
+@pytest.mark.parametrize("function", ["add", "sub", "mul", "div"])
+@pytest.mark.parametrize("count", [7, 1024, 3000])
+def test_scalars_on_either_side(function: str, count: int) -> None:
+    whole_tile, streams = chain(f"{function}.f32", ["f32", "f32"], "f32"), (load(), load(), store())
+    for side in (0, 1):
+        kinds = list(streams)
+        kinds[side] = StreamSpec("scalar", "f32")
+        program = SceProgram(tuple(kinds), whole_tile.instructions, 0)
+        values = np.random.default_rng(2).choice(SPECIAL, 6000)
+        for value in SPECIAL:
+            values[3000:] = value
+            bits = int(value.view(np.uint32))
+            given = [(0, 4), (12000, 4)] if side else [(12000, 4), (0, 4)]
+            scalar = list(given)
+            scalar[side] = (bits, 0)
+            commands = [
+                whole((1, 0), (0, 0), values.nbytes),
+                sce(0, (count,), [*scalar, (24000, 4)]),
+                sce(program_offsets([program, whole_tile])[1], (count,), [*given, (36000, 4)]),
+                whole((0, 24000), (1, 0), 24000),
+            ]
+            (after,) = launch(build(commands, [program, whole_tile], 1), [values.view(np.uint8)])
+            assert (after[: count * 4] == after[12000 : 12000 + count * 4]).all()
 
 
 def test_unaligned_streams() -> None:

@@ -38,13 +38,14 @@ def run_checked(
         memory = MemoryShadow()
     try:
         memory.begin(program, bindings, fresh, grid)
+        base = memory.base  # numbers of later runs begin elsewhere
         launch.state[words.CHECK] = memory.check.ctypes.data
         launch.go()
         records = memory.findings()
     finally:
         memory.end()
         _free.append(memory)
-    found = list(FindingReader(program, bindings, grid, memory.base).diagnostics(records))
+    found = list(FindingReader(program, bindings, grid, base).diagnostics(records))
     if replay is not None:
         races = [(here, there) for kind, here, there, *_ in records if kind == shadow.RACE]
         found += replay.findings(replays, int(launch.state[words.EXECUTED]), races)

@@ -29,6 +29,8 @@ from loom_core.tools.triton_page import triton_ir_markdown
 
 SOURCES: Final = Path(__file__).resolve().parents[2]
 _DECLARES_A_CODE: Final = re.compile(r'^ +code\b.*= "LOOM-', re.MULTILINE)
+_MARKUP: Final = re.compile(r"[\[<*]")
+"""What would begin a link, a tag or an emphasis in a text that is none of these."""
 _GENERATED: Final = "<!-- Written by `./run golden` from the tables in the code; edit those. -->\n"
 
 
@@ -67,8 +69,8 @@ def diagnostics_markdown() -> str:
 
 def _diagnostic_row(entry: type[LoomError]) -> str:
     severity = "" if entry.severity == "error" else f" ({entry.severity})"
-    cells = (f"{entry.code}{severity}", entry.__name__, entry.template, entry.hint)
-    return "| " + " | ".join(map(_cell, cells)) + " |"
+    texts = (_MARKUP.sub(r"\\\g<0>", text) for text in (entry.template, entry.hint))
+    return "| " + " | ".join(map(_cell, (f"{entry.code}{severity}", entry.__name__, *texts))) + " |"
 
 
 def _cell(text: str) -> str:

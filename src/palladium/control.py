@@ -12,11 +12,12 @@ from loom_core.ir.value import Value
 from loom_core.ops.control import For, If, While, Yield
 from loom_core.ops.debug import Assert, Print
 from palladium import operators, promotion, refs
-from palladium.errors import CarriedDiffers, Refused, WrongAxis, WrongDtype, fail
+from palladium.errors import CarriedDiffers, WrongAxis, WrongDtype, WrongShape, fail
 from palladium.hints import PRINT_HINTS, SCAN_HINTS, check_hints
 from palladium.specs import leaves, rebuild
 from palladium.trace import KernelTrace, kernel_trace
 from palladium.values import array, convert, is_value, known_scalar, to_array
+from palladium.views import whole_ref
 
 # ---- position --------------------------------------------------------------------------------------------------------
 
@@ -44,7 +45,7 @@ def cdiv(a: Any, b: Any) -> Any:
     """a / b rounded up; of ints an int."""
     if isinstance(a, int) and isinstance(b, int):
         return -(-a // b)
-    return operators.floor_divide(operators.add(a, operators.subtract(b, 1)), b)
+    return operators.truncated_divide(operators.add(a, operators.subtract(b, 1)), b)
 
 
 # ---- what is carried -------------------------------------------------------------------------------------------------
@@ -245,13 +246,48 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     return carried.around(op.results)
 
 
-def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None, **options: Any) -> Any:
-    """lax.scan without stacked inputs and outputs: `carry, _ = f(carry, None)`, `length` times."""
+def scan(
+    f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
+    unroll: Any = 1, **options: Any,
+) -> Any:  # fmt: skip
+    """`carry, y = f(carry, x)` for the parts x of `xs` along its first dimension (from the last if `reverse`).
+
+    Gives the last carry, and the ys as xs were: one behind the other in a new first dimension.
+    """
+    from palladium.staging import staged
+
     check_hints(scan, options, SCAN_HINTS)
-    if xs is not None or length is None:
-        reason = "tiles are not indexed at run time"
-        fail(Refused, what="scan over arrays", reason=reason, instead="loop with fori() and read refs at the index")
-    return fori(0, length, lambda i, carry: f(carry, None)[0], init), None
+    trace = kernel_trace("scan")
+    tiles = [to_array(leaf, "scan") for leaf in leaves(xs)]
+    counts = {tile.shape[0] if tile.shape else None for tile in tiles} | ({length} if length is not None else set())
+    if len(counts) != 1 or None in counts:
+        problem = f"first dimensions {sorted(map(str, counts))}" if counts else "neither xs nor length is given"
+        fail(WrongShape, function="scan", problem=problem)
+    count = next(one for one in counts if one is not None)
+    sources = [staged(tile) for tile in tiles]
+
+    def step(i: Any, carry: Any) -> tuple[Any, Any]:
+        parts = [source[i] for source in sources]
+        result = f(carry, rebuild(xs, iter(parts)))
+        if not isinstance(result, tuple) or len(result) != 2:
+            fail(CarriedDiffers, function="scan", before="(carry, x)", after=f"{result!r}, not (carry, y)")
+        return result
+
+    carried = _Carried(init, "scan")
+    after, ys = _trial(trace, carried, step)
+    carried = carried.widened(after) or carried
+    results = [to_array(leaf, "scan") for leaf in leaves(ys)]
+    places = [whole_ref(refs.window("stacked", (count, *one.shape), one.core)) for one in results]
+
+    def body(i: Any, carry: Any) -> Any:
+        at = operators.subtract(count - 1, i) if reverse else i
+        carry, made = step(at, carry)
+        for place, leaf in zip(places, leaves(made), strict=True):
+            place[at] = leaf
+        return carry
+
+    last = fori(0, count, body, carried.tree, unroll=unroll)
+    return last, rebuild(ys, iter([place[...] for place in places]))
 
 
 # ---- messages --------------------------------------------------------------------------------------------------------

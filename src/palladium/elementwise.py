@@ -66,7 +66,13 @@ erf = _define("erf", ops.Erf, "The error function of x.")
 erfc = _define("erfc", special.Erfc, "1 - erf(x), exact where erf(x) is near 1.")
 erf_inv = _define("erf_inv", special.ErfInverse, "The inverse of erf.")
 lgamma = _define("lgamma", special.LogGamma, "The logarithm of |gamma(x)|.")
-digamma = _define("digamma", special.Digamma, "The derivative of lgamma.")
+
+
+def digamma(x: Any) -> array:
+    """The derivative of lgamma; NaN at 0 and the negative integers. Elementwise; integers become float32."""
+    value = floating(x, "digamma")
+    pole = operators.compare("eq", value, known_scalar(0.0, value.core))
+    return operators.select(pole, float("nan"), float_unary(special.Digamma, value, "digamma"))
 
 
 def _rounding(kind: type[Op], x: Any, function: str) -> array:

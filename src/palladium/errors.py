@@ -58,7 +58,7 @@ class WrongIndex(PalladiumError):
 class ReadOnlyRef(PalladiumError):
     code = "LOOM-F208"
     template = "{name} is an input, and the kernel writes to it"
-    hint = "write to an output, or to a scratch ref; input_output_aliases lets an output begin as an input"
+    hint = "write to an output or to scratch; an output may begin as an input; what index maps read stays as it is"
 
 
 class CarriedDiffers(PalladiumError):

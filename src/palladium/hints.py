@@ -13,8 +13,7 @@ KERNEL_HINTS: Final = frozenset({"debug", "interpret", "cost_estimate", "backend
 LOAD_HINTS: Final = frozenset({"cache_modifier", "eviction_policy", "volatile"})
 STORE_HINTS: Final = frozenset({"cache_modifier", "eviction_policy"})
 PRINT_HINTS: Final = frozenset({"ordered", "partitioned"})
-SCAN_HINTS: Final = frozenset({"reverse", "unroll", "_split_transpose"})
-"""Of a scan that neither takes nor gives arrays."""
+SCAN_HINTS: Final = frozenset({"_split_transpose"})
 
 
 def check_hints(function: Callable[..., Any], given: Mapping[str, Any], hints: Collection[str]) -> None:

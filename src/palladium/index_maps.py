@@ -57,9 +57,11 @@ class IndexMap:
     results: tuple[Value, ...]
 
     @property
-    def reads_memory(self) -> bool:
-        """Whether it depends on prefetched operands."""
-        return any(isinstance(op, memory.DmaLoad) for op in self.function.walk())
+    def reads(self) -> set[int]:
+        """The numbers of the prefetched operands on which it depends."""
+        bases = [op.base for op in self.function.walk() if isinstance(op, memory.DmaLoad)]
+        first = sum(not argument.type.is_pointer for argument in self.function.arguments)
+        return {self.function.arguments.index(base) - first for base in bases}
 
     def over_grid(self, grid: Sequence[int], prefetched: Sequence[npt.NDArray[Any]]) -> Numbers:
         """The indices at every grid point, in order: shape (points, dimensions).
@@ -106,9 +108,10 @@ def grid_points(grid: Sequence[int]) -> Numbers:
 
 
 def trace_index_map(
-    name: str, index_map: Callable[..., Any] | None, rank: int, grid: Sequence[int], prefetched: Sequence[Prefetched]
-) -> IndexMap:
-    """Trace an index map that gives `rank` indices; None is 0 everywhere."""
+    name: str, index_map: Callable[..., Any] | None, rank: int, grid: Sequence[int], prefetched: Sequence[Prefetched],
+    arrange: Callable[[list[Ref]], list[Any]],
+) -> IndexMap:  # fmt: skip
+    """Trace an index map that gives `rank` indices; None is 0 everywhere. `arrange` makes its arguments of refs."""
     types = [TileType(core.i32)] * len(grid) + [TileType(PointerType(one.dtype)) for one in prefetched]
     names = [f"i{axis}" for axis in range(len(grid))] + [one.name for one in prefetched]
     function = Function(f"index_map_of_{name}", tuple(types), tuple(names), definition(index_map))
@@ -118,12 +121,12 @@ def trace_index_map(
             array(value, interval=(0, max(size - 1, 0))) for value, size in zip(function.arguments, grid, strict=False)
         ]
         refs = [one.ref(value) for one, value in zip(prefetched, function.arguments[len(grid) :], strict=True)]
-        results = tuple(value.value for value in indices(name, index_map, rank, ids, refs))
+        results = tuple(value.value for value in indices(name, index_map, rank, ids, arrange(refs)))
     return IndexMap(name, function, results)
 
 
 def indices(
-    name: str, index_map: Callable[..., Any] | None, rank: int, ids: Sequence[Any], refs: Sequence[Ref]
+    name: str, index_map: Callable[..., Any] | None, rank: int, ids: Sequence[Any], refs: Sequence[Any]
 ) -> list[array]:
     """What an index map gives in the present trace. WrongIndexMap where that is no index for each dimension."""
     if index_map is None:

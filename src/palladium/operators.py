@@ -134,7 +134,7 @@ def true_divide(x: Any, y: Any) -> array:
 
 
 def floor_divide(x: Any, y: Any) -> array:
-    """The largest integer not above x / y."""
+    """The largest integer not above x / y; of signed integers x // 0 is -2, 0 // 0 is -1."""
     (a, b), weak = _numbers("floor_divide", x, y)
     if not a.core.is_float:
         return _floor_quotient(a, b, weak)
@@ -151,7 +151,11 @@ def _floor_quotient(a: array, b: array, weak: bool) -> array:
     if natural or a.core.kind == "uint":
         return truncated
     rest = combine(ops.Rem, a, b, "floor_divide", weak)
-    opposite = _opposite(rest, b, known_scalar(0, a.core))
+    zero = known_scalar(0, a.core)
+    opposite = _opposite(rest, b, zero)
+    if not _never_zero(b):
+        by_zero = logical("and", compare("eq", b, zero), compare("ne", a, zero))
+        opposite = logical("or", opposite, by_zero)
     lower = combine(ops.Sub, truncated, known_scalar(1, a.core), "floor_divide")
     chosen = select(opposite, lower, truncated)
     if not chosen.shape:
@@ -160,16 +164,22 @@ def _floor_quotient(a: array, b: array, weak: bool) -> array:
 
 
 def remainder(x: Any, y: Any) -> array:
-    """x - y * floor(x / y): it has the sign of y."""
+    """x - y * floor(x / y): it has the sign of y; of integers x % 0 is 0."""
     (a, b), weak = _numbers("remainder", x, y)
     if a.core.is_float:
         _, rest = _float_divmod(*broadcast([a, b], "remainder"))
         return rest
+    if not _never_zero(b):
+        b = select(compare("eq", b, known_scalar(0, b.core)), known_scalar(1, b.core), b)
     truncated = combine(ops.Rem, a, b, "remainder", weak)
     if a.core.kind == "uint" or (truncated.interval is not None and b.interval is not None and b.interval[0] > 0):
         return truncated
     opposite = _opposite(truncated, b, known_scalar(0, a.core))
     return select(opposite, combine(ops.Add, truncated, b, "remainder"), truncated)
+
+
+def _never_zero(divisor: array) -> bool:
+    return divisor.interval is not None and not divisor.interval[0] <= 0 <= divisor.interval[1]
 
 
 def _opposite(rest: array, divisor: array, zero: array) -> array:

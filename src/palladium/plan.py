@@ -26,7 +26,7 @@ from palladium.signature import (
     is_buffer,
     is_output,
 )
-from palladium.specs import BlockSpec, rebuild
+from palladium.specs import BlockSpec, leaves, rebuild
 from palladium.views import Ref
 
 ONE_PROGRAM = (1, 1, 1)
@@ -47,12 +47,16 @@ class _Check:
 
 @dataclass(eq=False)
 class Plan:
-    """A compiled kernel. `fills[i]`: whether output i must be poison where the kernel does not write."""
+    """A compiled kernel. `fills[i]`: whether output i must be poison where the kernel does not write.
+
+    `prefetched`: how many leaves of the operands are prefetched.
+    """
 
     declaration: Declaration
     variant: Variant
     fills: tuple[bool, ...]
     checks: tuple[_Check, ...]
+    prefetched: int
 
     def run(self, given: Sequence[Given]) -> Any:
         """Run on operands; gives the outputs in the kind of the operands."""
@@ -97,7 +101,7 @@ class Plan:
         if not self.checks:
             return
         grid = self.declaration.grid
-        prefetched = [one.as_numpy() for one in given[: self.declaration.prefetched]]
+        prefetched = [one.as_numpy() for one in given[: self.prefetched]]
         for check in self.checks:
             found = check.index_map.over_grid(grid, prefetched)
             check_range(check.name, check.dimensions, check.shape, grid, found, check.location)
@@ -111,17 +115,20 @@ def make_plan(declaration: Declaration, operands: Sequence[Any], given: Sequence
     names = declaration.operand_names(operands)
     _check_aliases(declaration, given, where)
     ahead = declaration.prefetched
-    if ahead > len(given):
-        problem = f"num_scalar_prefetch is {ahead}, and there are {len(given)} operands"
+    if ahead > len(operands):
+        problem = f"num_scalar_prefetch is {ahead}, and there are {len(operands)} operands"
         raise WrongDeclaration(where, name=declaration.name, problem=problem, advice="prefetched operands come first")
+    tree = list(operands[:ahead])
+    count = len(leaves(tree))
+    arrange = _arranged_by(rebuild(tree, iter(range(count))))
     prefetched = [
-        Prefetched(name, one.shape, one.dtype, one.strides) for name, one in zip(names, given[:ahead], strict=False)
+        Prefetched(name, one.shape, one.dtype, one.strides) for name, one in zip(names, given[:count], strict=False)
     ]
-    making = _Making(declaration, prefetched, where)
+    making = _Making(declaration, prefetched, arrange, where)
     specs = declaration.specs_of(operands[ahead:])
     inputs = [
         making.operand(name, spec, one.shape, one.dtype, one.strides, is_output=False)
-        for name, spec, one in zip(names[ahead:], specs, given[ahead:], strict=True)
+        for name, spec, one in zip(names[count:], specs, given[count:], strict=True)
     ]
     outputs = [
         making.output(i, name, spec, output)
@@ -133,7 +140,11 @@ def make_plan(declaration: Declaration, operands: Sequence[Any], given: Sequence
         declaration.name,
         declaration.function,
         declaration.grid,
-        tuple(Operand(one.name, one.shape, one.dtype, one.strides) for one in prefetched),
+        tuple(
+            Operand(one.name, one.shape, one.dtype, one.strides, begins=i not in making.deciding)
+            for i, one in enumerate(prefetched)
+        ),
+        arrange,
         tuple(inputs),
         tuple(outputs),
         declaration.scratch,
@@ -151,7 +162,7 @@ def make_plan(declaration: Declaration, operands: Sequence[Any], given: Sequence
     )
     shown = tuple(_kind(one.dtype.name, one.shape) for one in given)
     variant = Variant(shown, traced.function, [], declaration.machine, declaration.name)
-    return Plan(declaration, variant, fills, tuple(making.checks))
+    return Plan(declaration, variant, fills, tuple(making.checks), count)
 
 
 def _check_aliases(declaration: Declaration, given: Sequence[Given], where: Location) -> None:
@@ -177,10 +188,12 @@ class _Making:
 
     declaration: Declaration
     prefetched: list[Prefetched]
+    arrange: Callable[[list[Ref]], list[Any]]
     where: Location
 
     def __post_init__(self) -> None:
         self.checks: list[_Check] = []
+        self.deciding: set[int] = set()  # numbers of the prefetched operands that index maps read
 
     def output(self, position: int, name: str, spec: BlockSpec, output: Output) -> Operand:
         strides = [1] * len(output.shape)
@@ -203,10 +216,11 @@ class _Making:
                 self.where, name=self.declaration.name, problem=problem, advice="give one size for each"
             )
         grid = self.declaration.grid
-        index_map = trace_index_map(name, spec.index_map, len(dimensions), grid, self.prefetched)
+        index_map = trace_index_map(name, spec.index_map, len(dimensions), grid, self.prefetched, self.arrange)
         location = definition(spec.index_map) if spec.index_map is not None else self.where
         known: Movement | None = None
-        if index_map.reads_memory:
+        self.deciding |= index_map.reads
+        if index_map.reads:
             once = is_output and not spec.revisits
             self.checks.append(_Check(name, index_map, dimensions, shape, once, location))
         elif 0 in grid:
@@ -225,6 +239,11 @@ class _Making:
         stays = known is not None and known.level < 0
         slots = min(spec.slots, 1) if stays else spec.slots
         return replace(plain, dimensions=dimensions, index_map=spec.index_map, movement=known, slots=slots)
+
+
+def _arranged_by(tree: list[Any]) -> Callable[[list[Ref]], list[Any]]:
+    """What puts refs into a tree."""
+    return lambda refs: rebuild(tree, iter(refs))
 
 
 Arrange = Callable[[list[Ref]], tuple[Sequence[Any], dict[str, Any]]]

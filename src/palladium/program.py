@@ -54,7 +54,8 @@ class Operand:
     """An array of a kernel: its shape, dtype, strides in elements, and how it comes in blocks.
 
     `dimensions` is None where the ref is of the whole array in place; `movement` what is known of the blocks (None
-    where prefetched operands decide it at the launch). `begins` says that an output begins with contents of its own,
+    where prefetched operands decide it at the launch). `begins` says that an output begins with contents of its own, of
+    a prefetched operand that the kernel may write to its copy of it,
     `slots` how many blocks are in SRAM at once (0: the compiler chooses).
     """
 
@@ -85,6 +86,7 @@ class Program:
     body: Callable[..., Any]
     grid: tuple[int, ...]
     prefetched: tuple[Operand, ...]
+    arrange_prefetched: Callable[[list[Ref]], list[Any]]
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     scratch: tuple[Scratch | Semaphore, ...]
@@ -142,6 +144,7 @@ class _Building:
     def run(self) -> None:
         program, arguments = self.program, iter(self.function.arguments)
         self.prefetched = [self._prefetched(operand, next(arguments)) for operand in program.prefetched]
+        self.tree = program.arrange_prefetched(self.prefetched)
         self.inputs = [self._placed(operand, next(arguments)) for operand in program.inputs]
         self.outputs = [self._placed(operand, next(arguments)) for operand in program.outputs]
         self.scratch = [self._scratch(i, one) for i, one in enumerate(program.scratch)]
@@ -156,7 +159,7 @@ class _Building:
             return there
         near = window(operand.name, operand.shape, operand.dtype)
         begin(there, whole_ref(near))
-        return whole_ref(replace(near, writable=False))
+        return whole_ref(replace(near, writable=operand.begins))
 
     def _placed(self, operand: Operand, pointer: Value) -> _Placed:
         if operand.in_place:
@@ -241,7 +244,7 @@ class _Building:
         operand = placed.operand
         assert operand.dimensions is not None
         ids = [*self.trace.program_ids, *[known_scalar(0, core.i32)] * (len(self.program.grid) - level - 1)]
-        found = indices(operand.name, operand.index_map, len(operand.dimensions), ids, self.prefetched)
+        found = indices(operand.name, operand.index_map, len(operand.dimensions), ids, self.tree)
         origin: Scalar = 0
         lows: list[Scalar | None] = []
         limits: list[Scalar | None] = []

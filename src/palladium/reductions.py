@@ -12,7 +12,7 @@ from loom_core.ops.reduction import Reduce, Scan
 from loom_core.ops.shape import ExpandDims
 from palladium import elementwise, operators, promotion, shaping
 from palladium.errors import WrongDtype, fail
-from palladium.values import array, convert, emit, known_scalar, to_array
+from palladium.values import array, convert, emit, known_scalar, to_array, to_shape
 
 
 def _axes(axis: Any, rank: int, function: str) -> list[int]:
@@ -54,53 +54,81 @@ def _accumulated(x: Any, dtype: Any, function: str) -> tuple[array, DType]:
     return convert(value, inner), target
 
 
-def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> array:
-    """The sum along axes (all if None); floats in the fixed order of docs/numerics.md."""
+def _chosen(value: array, where: Any, neutral: bool | int | float) -> array:
+    """The value with a neutral element where the condition does not hold."""
+    return value if where is None else operators.select(where, value, known_scalar(neutral, value.core))
+
+
+def sum(
+    x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> array:
+    """The sum along axes (all if None) of the elements where a condition holds; floats in the fixed order of
+    docs/numerics.md.
+    """
     value, target = _accumulated(x, dtype, "sum")
-    return convert(fold(value, "sum", axis, keepdims, "sum"), target)
+    total = convert(fold(_chosen(value, where, 0), "sum", axis, keepdims, "sum"), target)
+    return total if initial is None else operators.add(total, initial)
 
 
-def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> array:
-    """The product along axes (all if None)."""
+def prod(
+    x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> array:
+    """The product along axes (all if None) of the elements where a condition holds."""
     value, target = _accumulated(x, dtype, "prod")
-    return convert(fold(value, "prod", axis, keepdims, "prod"), target)
+    total = convert(fold(_chosen(value, where, 1), "prod", axis, keepdims, "prod"), target)
+    return total if initial is None else operators.multiply(total, initial)
 
 
-def _extreme(x: Any, axis: Any, keepdims: bool, function: str) -> array:
+def _extreme(x: Any, axis: Any, keepdims: bool, function: str, initial: Any = None, where: Any = None) -> array:
     value = to_array(x, function)
+    if where is not None:
+        if initial is None:
+            fail(WrongDtype, function=function, given="where without initial", takes="give the result of no elements")
+        value = operators.select(where, value, convert(to_array(initial, function), value.core))
     if value.core.is_bool:
-        return fold(value, "or" if function == "max" else "and", axis, keepdims, function)
-    return fold(value, function + "p" if value.core.is_float else function, axis, keepdims, function)
+        found = fold(value, "or" if function == "max" else "and", axis, keepdims, function)
+    else:
+        found = fold(value, function + "p" if value.core.is_float else function, axis, keepdims, function)
+    if initial is None:
+        return found
+    first = convert(to_array(initial, function), value.core)
+    return elementwise.maximum(found, first) if function == "max" else elementwise.minimum(found, first)
 
 
-def max(x: Any, axis: Any = None, keepdims: bool = False) -> array:
-    """The largest element along axes (all if None); NaN where there is one."""
-    return _extreme(x, axis, keepdims, "max")
+def max(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> array:
+    """The largest element along axes (all if None), and `initial`, where a condition holds; NaN where there is one."""
+    return _extreme(x, axis, keepdims, "max", initial, where)
 
 
-def min(x: Any, axis: Any = None, keepdims: bool = False) -> array:
-    """The smallest element along axes (all if None); NaN where there is one."""
-    return _extreme(x, axis, keepdims, "min")
+def min(x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> array:
+    """The smallest element along axes (all if None), and `initial`, where a condition holds; NaN where there is one."""
+    return _extreme(x, axis, keepdims, "min", initial, where)
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> array:
-    """Whether an element along axes is not 0."""
-    return fold(convert(to_array(x, "any"), core.bool_), "or", axis, keepdims, "any")
+def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> array:
+    """Whether an element along axes is not 0, where a condition holds."""
+    value = _chosen(convert(to_array(x, "any"), core.bool_), where, False)
+    return fold(value, "or", axis, keepdims, "any")
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> array:
-    """Whether no element along axes is 0."""
-    return fold(convert(to_array(x, "all"), core.bool_), "and", axis, keepdims, "all")
+def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> array:
+    """Whether no element along axes is 0, where a condition holds."""
+    value = _chosen(convert(to_array(x, "all"), core.bool_), where, True)
+    return fold(value, "and", axis, keepdims, "all")
 
 
-def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> array:
-    """The sum divided by the number of elements; of 16-bit floats in float32, rounded once."""
+def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = None) -> array:
+    """The sum divided by the number of elements, where a condition holds; of 16-bit floats in float32, rounded once."""
     value = to_array(x, "mean")
     target = promotion.as_dtype(dtype) if dtype is not None else elementwise.floating(value, "mean").core
     inner = core.f32 if target.bits < 32 else target
-    total = fold(convert(value, inner), "sum", axis, keepdims, "mean")
-    count = product(value.shape[d] for d in _axes(axis, value.ndim, "mean"))
-    return convert(operators.true_divide(total, known_scalar(float(count), inner)), target)
+    total = fold(_chosen(convert(value, inner), where, 0.0), "sum", axis, keepdims, "mean")
+    if where is None:
+        count = known_scalar(float(product(value.shape[d] for d in _axes(axis, value.ndim, "mean"))), inner)
+    else:
+        flags = to_shape(convert(to_array(where, "mean"), core.bool_), value.shape, "mean")
+        count = fold(convert(flags, inner), "sum", axis, keepdims, "mean")
+    return convert(operators.true_divide(total, count), target)
 
 
 def var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> array:
@@ -161,6 +189,41 @@ def cumprod(x: Any, axis: Any = None, dtype: Any = None, reverse: bool = False) 
     return _scan(x, "prod", axis, dtype, reverse, "cumprod")
 
 
+def cummax(x: Any, axis: int = 0, reverse: bool = False) -> array:
+    """The largest element of each prefix along an axis; NaN from where there is one."""
+    return _running(x, axis, reverse, "cummax")
+
+
+def cummin(x: Any, axis: int = 0, reverse: bool = False) -> array:
+    """The smallest element of each prefix along an axis; NaN from where there is one."""
+    return _running(x, axis, reverse, "cummin")
+
+
+def _running(x: Any, axis: int, reverse: bool, function: str) -> array:
+    value = to_array(x, function)
+    place = shaping.axis_of(axis, value.ndim, function)
+    return emit(Scan, value, kind=function[3:] + "p" * value.core.is_float, axis=place, reverse=reverse)
+
+
+def average(a: Any, axis: Any = None, weights: Any = None, keepdims: bool = False) -> array:
+    """The mean along axes, or with weights the sum of a * weights divided by their sum."""
+    if weights is None:
+        return mean(a, axis, keepdims=keepdims)
+    value = elementwise.floating(a, "average")
+    weight = to_array(weights, "average")
+    if weight.shape != value.shape:
+        place = shaping.axis_of(axis, value.ndim, "average")
+        weight = shaping.reshape(weight, tuple(size if d == place else 1 for d, size in enumerate(value.shape)))
+        weight = to_shape(weight, value.shape, "average")
+    total = sum(operators.multiply(value, weight), axis, keepdims=keepdims)
+    return operators.true_divide(total, sum(convert(weight, value.core), axis, keepdims=keepdims))
+
+
+def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> array:
+    """The largest element less the smallest along axes."""
+    return operators.subtract(max(a, axis, keepdims), min(a, axis, keepdims))
+
+
 def sort(x: Any, axis: int = -1, descending: bool = False) -> array:
     """The elements along an axis in order; -0 before +0, NaN last."""
     value = to_array(x, "sort")
@@ -173,7 +236,7 @@ def sort(x: Any, axis: int = -1, descending: bool = False) -> array:
 
 def softmax(x: Any, axis: int = -1) -> array:
     """exp(x - max) / sum(exp(x - max)) along an axis."""
-    value = elementwise.floating(x, "softmax")
+    value = operators.without_bool(to_array(x, "softmax"))
     weights = elementwise.exp(operators.subtract(value, max(value, axis, keepdims=True)))
     return operators.true_divide(weights, sum(weights, axis, keepdims=True))
 

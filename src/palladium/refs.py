@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from loom_core.base import dtype as core
@@ -13,12 +15,12 @@ from loom_core.ops import memory
 from loom_core.ops.shape import Splat
 from loom_core.trace.context import current
 from palladium import operators, scalars, shaping
-from palladium.errors import ReadOnlyRef, WrongDtype, fail
+from palladium.errors import ReadOnlyRef, WrongDtype, WrongShape, fail
 from palladium.hints import LOAD_HINTS, STORE_HINTS, check_hints
 from palladium.scalars import Scalar
 from palladium.trace import kernel_trace
 from palladium.values import array, convert, full, known_scalar, to_array, to_shape
-from palladium.views import Buffer, Ref, Storage, Write, select
+from palladium.views import Buffer, Ref, Storage, Write, select, whole_ref
 
 # ---- addresses -------------------------------------------------------------------------------------------------------
 
@@ -220,6 +222,29 @@ def swap(ref: Ref, index: Any, value: Any, *, mask: Any = None) -> array:
     before = load(ref, index, mask=mask, other=None if mask is None else 0)
     store(ref, index, value, mask=mask)
     return before
+
+
+def reshaped(ref: Ref, shape: Sequence[int]) -> Ref:
+    """A ref of elements that follow each other in memory, under another shape. WrongShape where they do not."""
+    sizes = tuple(shape)
+    if sizes.count(-1) == 1:
+        known = prod(size for size in sizes if size != -1)
+        sizes = tuple(ref.size // max(known, 1) if size == -1 else size for size in sizes)
+    if prod(sizes) != ref.size:
+        fail(WrongShape, function="reshape", problem=f"{ref.size} elements do not fill shape {sizes}")
+    at = address(ref, ref.buffer.storage)
+    together = 1
+    for size, stride, _, _ in reversed(at.dims):
+        if size > 1 and stride != together:
+            fail(WrongShape, function="reshape", problem=f"the elements of {ref!r} are apart")
+        together *= size
+    if any(low is not None or limit is not None for _, _, low, limit in at.dims) or ref.gathers:
+        fail(WrongShape, function="reshape", problem=f"some elements of {ref!r} may not exist")
+    ref.buffer.is_read = True  # what is written through the other shape stays where it is
+    steps = [prod(sizes[d + 1 :]) for d in range(len(sizes))]
+    storage = Storage(at.pointer, tuple(steps), at.offset)
+    made = whole_ref(Buffer(ref.buffer.name, sizes, ref.core, storage, ref.buffer.writable))
+    return Ref(made.buffer, made.starts, made.dims, at.guard)
 
 
 def window(name: str, shape: tuple[int, ...], dtype: DType) -> Buffer:

@@ -11,7 +11,7 @@ from loom_core.ops.rearrange import Concat, Slice
 from loom_core.ops.shape import ExpandDims, Iota, Reshape, Transpose
 from loom_core.trace.context import current
 from palladium import operators, promotion
-from palladium.errors import NotStatic, Refused, WrongAxis, WrongIndex, WrongShape, fail
+from palladium.errors import NotStatic, WrongAxis, WrongIndex, WrongShape, fail
 from palladium.hints import refuse_option
 from palladium.values import array, as_shape, convert, emit, to_array, to_shape
 from palladium.values import full as full_tile
@@ -258,8 +258,12 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> array:
 
 
 def item(x: array, index: Any) -> array:
-    """x[index]: ints, slices, None and one `...`, all known."""
+    """x[index]: ints, slices, None and one `...`; scalars and tiles of integers are looked up at run time."""
     parts = _expanded(x, index if isinstance(index, tuple) else (index,))
+    if any(isinstance(part, array) and part.known is None for part in parts):
+        from palladium.staging import run_time_item
+
+        return run_time_item(x, parts)
     remaining = iter(x.shape)
     picked: list[range] = []
     kept: list[int] = []
@@ -303,9 +307,6 @@ def _picked(x: array, part: Any, size: int) -> range:
         if not numbers:
             fail(WrongIndex, name="a tile", shape=x.shape, index=str(part), problem="a slice is empty")
         return numbers
-    if isinstance(part, array) and part.known is None:
-        takes = "read from the ref at that index: ref[i], or use where() and a reduction"
-        fail(Refused, what="a tile indexed by a run-time value", reason="tiles have no addresses", instead=takes)
     try:
         number: int = part.__index__()
     except (AttributeError, TypeError):

@@ -167,7 +167,7 @@ def declare(
         raise wrong("there is no output", "give out_shape the shape and dtype of what the kernel writes")
     sizes = _grid(grid, wrong)
     ins = in_specs
-    outs = [BlockSpec()] * len(outputs) if out_specs is None else [block_spec(one) for one in _spec_leaves(out_specs)]
+    outs = [BlockSpec()] * len(outputs) if out_specs is None else _output_specs(out_specs, out_shape)
     if len(outs) != len(outputs):
         raise wrong(f"{len(outs)} out_specs for {len(outputs)} outputs", "give one spec for each output")
     buffers = tuple(scratch_of(one) for one in leaves(scratch, is_buffer))
@@ -237,6 +237,18 @@ def _spec_leaves(specs: Any) -> list[Any]:
     if isinstance(specs, (tuple, list)):
         return [found for one in specs for found in (_spec_leaves(one) if one is not None else [None])]
     return leaves(specs, _is_spec) if specs is not None else [None]
+
+
+def _output_specs(specs: Any, outputs: Any) -> list[BlockSpec]:
+    """The specs of the outputs; what stands for an output that is None is left out."""
+    if isinstance(specs, (tuple, list)) and isinstance(outputs, (tuple, list)) and len(specs) == len(outputs):
+        return [
+            found
+            for spec, output in zip(specs, outputs, strict=True)
+            if output is not None
+            for found in _output_specs(spec, output)
+        ]
+    return [block_spec(one) for one in _spec_leaves(specs)]
 
 
 def block_spec(given: Any) -> BlockSpec:

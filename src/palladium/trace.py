@@ -35,6 +35,7 @@ class KernelTrace(Trace):
         self.program_ids: list[Any] = []
         self.unwaited: list[Any] = []
         self.ledgers: dict[Any, Any] = {}
+        self.random: Any = None
         self.undo: list[Callable[[], None]] = []
         self._position: list[Location] = []
         self._marks: list[int] = []

@@ -204,6 +204,12 @@ class Ref(Unread):
         """Add to all elements."""
         self[...] = operators.add(self[...], value)
 
+    def reshape(self, *shape: Any) -> Ref:
+        """The same elements, which follow each other in memory, as a ref of another shape."""
+        from palladium import refs
+
+        return refs.reshaped(self, shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+
     @property
     def is_whole(self) -> bool:
         """Whether this is the buffer's own ref, or one that shows the same."""

@@ -537,7 +537,7 @@ IN_KERNELS = {
     "triton load": (lambda x: pltriton.load(x, evict="x"), "LOOM-F215"),
     "print": (lambda x: lpl.debug_print("x", order=True), "LOOM-F215.*debug_print"),
     "scan": (lambda x: lpl.scan(lambda c, _: (c, None), 0, lenght=3), "LOOM-F215.*scan"),
-    "roll": (lambda x: pltpu.roll(x[...], 1, 0, stride=1, stride_axis=0), "LOOM-F211.*stride=1 of roll"),
+    "roll": (lambda x: pltpu.roll(x[...], 1, 0, stride=1), "LOOM-F216.*stride and stride_axis belong together"),
     "signal": (lambda x: lpl.semaphore_signal(x, 1, device_id=1), "LOOM-F211.*device_id=1"),
 }
 

@@ -2,6 +2,9 @@
 
 Nothing is copied: the installed files are read at run time. What is no Pallas in them (jit, vmap, derivatives) is a
 small stand-in here, as their callers use it on arrays.
+
+Not among them: the kernels for Mosaic GPU (ops/gpu/*_mgpu.py) and tpu/all_gather.py, which copies between devices;
+tpu/random/threefry.py and philox.py, whose bodies call a primitive of jax; splash attention, as its test says.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ContextDecorator
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -20,6 +24,7 @@ import pytest
 import loom.experimental.pallas as pl
 from loom.experimental.pallas import lax, nn
 from loom.experimental.pallas import numpy as jnp
+from loom_core.base.diagnostics import LoomError
 
 pytest.importorskip("jax")
 
@@ -32,6 +37,14 @@ IMPORTS = {
     "from jax.experimental.pallas import triton as plgpu": "import loom.experimental.pallas.triton as plgpu",
     "from jax.experimental.pallas import tpu as pltpu": "import loom.experimental.pallas.tpu as pltpu",
 }
+OPS = "from jax.experimental.pallas.ops.tpu."
+HELPERS = {
+    f"{OPS}megablox import common": "tpu/megablox/common.py",
+    f"{OPS}paged_attention import quantization_utils": "tpu/paged_attention/quantization_utils.py",
+    f"{OPS}ragged_paged_attention.tuned_block_sizes import get_tuned_block_sizes":
+        "tpu/ragged_paged_attention/tuned_block_sizes.py",
+}  # fmt: skip
+"""Imports of files beside a kernel, which change in the same way."""
 
 
 def f32(*shape: int) -> np.ndarray:
@@ -43,13 +56,15 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
 
     def mapped(*args: Any) -> Any:
         axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
-        (size,) = {arg.shape[0] for arg, axis in zip(args, axes, strict=True) if axis == 0}
-        return np.stack(
-            [
-                function(*(arg[i] if axis == 0 else arg for arg, axis in zip(args, axes, strict=True)))
-                for i in range(size)
-            ]
-        )
+        pairs = [(arg, None if arg is None else axis) for arg, axis in zip(args, axes, strict=True)]
+        (size,) = {arg.shape[axis] for arg, axis in pairs if axis is not None}
+        found = [
+            function(*(arg if axis is None else np.take(arg, i, axis) for arg, axis in pairs)) for i in range(size)
+        ]
+        if not isinstance(found[0], tuple):
+            return np.stack(found, out_axes)
+        places = out_axes if isinstance(out_axes, tuple) else (out_axes,) * len(found[0])
+        return tuple(np.stack(parts, place) for parts, place in zip(zip(*found, strict=True), places, strict=True))
 
     return mapped
 
@@ -63,17 +78,39 @@ class Undifferentiated:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    def defvjp(self, *functions: Any) -> None:
+    def defvjp(self, *functions: Any, **named: Any) -> None:
         """Derivatives are not asked for."""
+
+
+class Scope(ContextDecorator):
+    """`jax.named_scope`, around a function or a block."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> Scope:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to end."""
+
+
+class Surroundings(ModuleType):
+    """jax, but for what kernels call."""
+
+    def __getattr__(self, name: str) -> Any:
+        import jax
+
+        return getattr(jax, name)
 
 
 @pytest.fixture(autouse=True)
 def surroundings() -> Iterator[None]:
-    module: Any = ModuleType("loom_test_jax")
+    module: Any = Surroundings("loom_test_jax")
     vars(module).update(
-        Array=object, ShapeDtypeStruct=pl.ShapeDtypeStruct, custom_vjp=Undifferentiated, lax=lax, nn=nn, numpy=jnp,
+        Array=np.ndarray, ShapeDtypeStruct=pl.ShapeDtypeStruct, custom_vjp=Undifferentiated, lax=lax, nn=nn, numpy=jnp,
         vmap=vmap, jit=lambda function=None, **options: (lambda f: f) if function is None else function,
-        named_scope=lambda name: lambda function: function, typing=SimpleNamespace(ArrayLike=object),
+        named_scope=Scope, typing=SimpleNamespace(ArrayLike=object),
     )  # fmt: skip
     sys.modules[module.__name__] = module
     yield
@@ -88,6 +125,12 @@ def shipped(name: str) -> Any:
     text = path.read_text(encoding="utf-8")
     for line, ours in IMPORTS.items():
         text = re.sub(rf"^{re.escape(line)}$", ours, text, flags=re.MULTILINE)
+    for line, file in HELPERS.items():
+        if line in text:
+            helper = shipped(file)
+            names = line.rsplit(" import ", 1)
+            text = text.replace(line, f"import {helper.__name__} as {names[1]}" if file.endswith(f"{names[1]}.py") else
+                                f"from {helper.__name__} import {names[1]}")  # fmt: skip
     module = ModuleType(f"shipped_{path.stem}")
     sys.modules[module.__name__] = module  # dataclasses look their module up
     exec(compile(text, str(path), "exec"), vars(module))
@@ -136,3 +179,102 @@ def test_attention(causal: bool) -> None:
 def test_matmul() -> None:
     x, y = f32(256, 512), f32(512, 256)
     assert near(shipped("tpu/matmul.py").matmul(x, y, block_shape=(128, 128), block_k=128), x @ y)
+
+
+def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    """Attention of q[H, Q, D] over k and v[H, K, D]."""
+    scores = np.einsum("hqd,hkd->hqk", q, k)
+    return np.einsum("hqk,hkd->hqd", softmax(scores if mask is None else np.where(mask, scores, -np.inf)), v)
+
+
+def test_double() -> None:
+    x = f32(8, 128)
+    assert np.array_equal(shipped("tpu/example_kernel.py").double(x), 2 * x)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_flash_attention(causal: bool) -> None:
+    q, k, v = (f32(1, 2, 256, 128) for _ in range(3))
+    module = shipped("tpu/flash_attention.py")
+    blocks = module.BlockSizes(block_q=128, block_k_major=128, block_k=128, block_b=1)
+    found = module.flash_attention(q, k, v, causal=causal, block_sizes=blocks)
+    mask = np.tril(np.ones((256, 256), bool)) if causal else None
+    assert near(found[0], attended(q[0], k[0], v[0], mask))
+
+
+SIZES = np.array([100, 56, 100], np.int32)
+
+
+def test_grouped_matmul() -> None:
+    left, right = f32(256, 128), f32(3, 128, 128)
+    found = shipped("tpu/megablox/gmm.py").gmm(left, right, SIZES, tiling=(64, 128, 128))
+    parts = np.split(left, np.cumsum(SIZES)[:-1])
+    assert near(found, np.concatenate([part @ one for part, one in zip(parts, right, strict=True)]))
+
+
+def test_transposed_grouped_matmul() -> None:
+    left, right = f32(128, 256), f32(256, 128)
+    found = shipped("tpu/megablox/gmm.py").tgmm(left, right, SIZES, tiling=(64, 128, 128))
+    ends = np.cumsum(SIZES)[:-1]
+    pairs = zip(np.split(left, ends, 1), np.split(right, ends), strict=True)
+    assert near(found, np.stack([a @ b for a, b in pairs]))
+
+
+def paged(module: Any, head: int, call: Callable[..., Any]) -> tuple[np.ndarray, np.ndarray]:
+    """What paged attention gives for two sequences of 2 key heads and 8 pages of 16 keys, and what is right."""
+    q, k, v = f32(2, 8, head), f32(2, 16, 16, head), f32(2, 16, 16, head)
+    lengths, pages = np.array([37, 100], np.int32), RNG.permutation(16).reshape(2, 8).astype(np.int32)
+    found, wanted = call(module, q, k, v, lengths, pages), []
+    for b in range(2):
+        keys, values = (one[:, pages[b]].reshape(2, -1, head)[:, : lengths[b]] for one in (k, v))
+        wanted.append(attended(q[b].reshape(2, 4, head), keys, values).reshape(8, head))
+    return np.asarray(found), np.stack(wanted)
+
+
+def test_paged_attention_with_copies_by_hand() -> None:
+    def call(module: Any, q: Any, k: Any, v: Any, lengths: Any, pages: Any) -> Any:
+        return module.paged_attention(q, k, v, lengths, pages, pages_per_compute_block=4)
+
+    found, wanted = paged(shipped("tpu/paged_attention/paged_attention_kernel.py"), 128, call)
+    assert near(found, wanted, 0.05), "it rounds keys and values to bfloat16"
+
+
+def test_paged_attention_of_a_gpu() -> None:
+    def call(module: Any, q: Any, k: Any, v: Any, lengths: Any, pages: Any) -> Any:
+        return module.paged_attention(q, k, v, pages, lengths, block_h=16, pages_per_compute_block=2, k_splits=2)
+
+    assert near(*paged(shipped("gpu/paged_attention.py"), 64, call))
+
+
+def test_decode_attention() -> None:
+    q, k, v = f32(2, 4, 64), f32(2, 128, 64), f32(2, 128, 64)
+    found = shipped("gpu/decode_attention.py").mqa(q, k, v, sm_scale=1.0, block_h=4, k_splits=2, block_k=32)
+    assert near(found, attended(q, k, v))
+
+
+def test_ragged_paged_attention() -> None:
+    heads, head, page = 4, 128, 16
+    q, pages = f32(32, heads, head), f32(10, page, 4, head)
+    lengths, begins = np.array([40, 33], np.int32), np.array([0, 20, 32], np.int32)
+    places = RNG.permutation(8).reshape(2, 4).astype(np.int32)
+    found = shipped("tpu/ragged_paged_attention/kernel.py").ragged_paged_attention(
+        q, pages, lengths, places, begins, np.array([2], np.int32), num_kv_pages_per_block=2, num_queries_per_block=16
+    )
+    wanted = []
+    for i, length in enumerate(lengths):
+        rows = q[begins[i] : begins[i + 1]].swapaxes(0, 1)
+        both = pages[places[i]].reshape(-1, 4, head)[:length]
+        keys, values = (np.repeat(both[:, first::2], 2, 1).swapaxes(0, 1) for first in (0, 1))
+        at = length - rows.shape[1] + np.arange(rows.shape[1])
+        wanted.append(attended(rows, keys, values, np.arange(length) <= at[:, None]).swapaxes(0, 1))
+    assert near(found, np.concatenate(wanted))
+
+
+def test_splash_attention_keeps_scratch_in_an_output_along_a_parallel_axis() -> None:
+    from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+
+    module = shipped("tpu/splash_attention/splash_attention_kernel.py")
+    mask = masks.MultiHeadMask([masks.CausalMask((256, 256))] * 2)
+    sizes = module.BlockSizes(block_q=128, block_kv=128, block_kv_compute=128)
+    with pytest.raises(LoomError, match=r"LOOM-R126.*share block \(0, 0\) of m_scratch_ref"):
+        module.make_splash_mha_single_device(mask, block_sizes=sizes)(*(f32(2, 256, 128) for _ in range(3)))

@@ -19,8 +19,13 @@ SECTIONS: Final[dict[str, str]] = {
     "shaping": "Making and reshaping tiles",
     "operators": "Operators",
     "elementwise": "Elementwise functions",
+    "numeric": "Further elementwise functions",
     "reductions": "Folds, scans, sorts",
+    "ordering": "Orders and places",
+    "arranging": "Moving elements",
     "products": "Matrix products",
+    "staging": "Parts at run-time indices",
+    "random_bits": "Random numbers",
     "values": "Values",
 }
 """Module of `palladium` -> the heading under which its functions stand."""

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -59,6 +60,7 @@ __all__ = [
     "BlockSpec",
     "Blocked",
     "Buffered",
+    "CostEstimate",
     "Element",
     "GridSpec",
     "MemorySpace",
@@ -84,6 +86,7 @@ __all__ = [
     "dslice",
     "empty",
     "empty_like",
+    "estimate_cost",
     "load",
     "loop",
     "multiple_of",
@@ -119,6 +122,21 @@ def Buffered(buffer_count: int, use_lookahead: bool = False, revisit: Any = None
     return _Buffered(buffer_count, getattr(revisit, "name", None) == "ANY")
 
 
+@dataclass(frozen=True)
+class CostEstimate:
+    """What a kernel costs, for another machine's scheduler; `loomc profile` has the cycles of this one."""
+
+    flops: int = 0
+    transcendentals: int = 0
+    bytes_accessed: int = 0
+    remote_bytes_transferred: int = 0
+
+
+def estimate_cost(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> CostEstimate:
+    """Nothing is estimated here: a cost of 0."""
+    return CostEstimate()
+
+
 def run_scoped(f: Callable[..., Any], *types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
     """What `f` gives for refs of fresh scratch, one for each of `types`; the scratch is gone after it."""
     refuse_option("run_scoped", "collective_axes", collective_axes, (), "allocate for each core")
@@ -146,9 +164,14 @@ def pallas_call(
 ) -> Callable[..., Any]:
     """A function of arrays that runs `kernel` over `grid`; see `palladium.kernel`.
 
-    Of `compiler_params` the dimension_semantics are checked. `interpret`, `debug`, `cost_estimate`, `backend` and
-    `metadata` are accepted, and mean nothing.
+    Of `compiler_params` the dimension_semantics are checked. `interpret` may be an InterpretParams that says what reads
+    out of bounds do. `debug`, `cost_estimate`, `backend` and `metadata` are accepted, and mean nothing.
     """
+    reads = getattr(interpret, "out_of_bounds_reads", None)
+    if reads is not None:
+        options = {"out_of_bounds_reads": reads, **options}
+    for option, plain in (("uninitialized_memory", "nan"), ("skip_floating_point_ops", False)):
+        refuse_option("InterpretParams", option, getattr(interpret, option, plain), plain)
     return call(
         kernel,
         out_shape=out_shape,

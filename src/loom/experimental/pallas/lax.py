@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from builtins import map as _map
+from builtins import slice as _slice
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
 import palladium as _lpl
-from loom.experimental.pallas.dispatch import dispatched as _dispatched
+from loom.experimental.pallas.dispatch import everywhere as _dispatched
 from loom.experimental.pallas.dispatch import inside as _inside
+from palladium import arranging as _arranging
 from palladium import elementwise as _elementwise
+from palladium import numeric as _numeric
 from palladium import operators as _operators
+from palladium import ordering as _ordering
+from palladium import products as _products
+from palladium import reductions as _reductions
 from palladium import shaping as _shaping
+from palladium import staging as _staging
 from palladium.errors import WrongShape as _WrongShape
 from palladium.errors import fail as _fail
 from palladium.reductions import fold as _fold
+from palladium.values import common_shape as _common_shape
 from palladium.values import to_array as _to_array
 
 _SAME = (
@@ -33,10 +42,19 @@ _OTHER_NAMES: dict[str, Callable[..., Any]] = {
     "shift_right_arithmetic": _operators.right_shift_arithmetic, "sub": _lpl.subtract,
     "convert_element_type": _lpl.astype,
     "slice_in_dim": _shaping.slice_in_dim, "while_loop": _lpl.while_loop, "cond": _lpl.cond, "switch": _lpl.switch,
-    "scan": _lpl.scan,
+    "scan": _lpl.scan, "batch_matmul": _products.matmul, "clz": _numeric.clz, "cummax": _reductions.cummax,
+    "cummin": _reductions.cummin, "dynamic_index_in_dim": _staging.dynamic_index_in_dim,
+    "dynamic_slice": _staging.dynamic_slice, "dynamic_slice_in_dim": _staging.dynamic_slice_in_dim,
+    "dynamic_update_index_in_dim": _staging.dynamic_update_index_in_dim,
+    "dynamic_update_slice": _staging.dynamic_update_slice,
+    "dynamic_update_slice_in_dim": _staging.dynamic_update_slice_in_dim, "mulhi": _numeric.mulhi,
+    "nextafter": _numeric.nextafter, "pad": _arranging.pad, "population_count": _numeric.population_count,
+    "reduce_precision": _numeric.reduce_precision, "rev": _arranging.rev,
+    "shift_right_logical": _numeric.shift_right_logical, "sort_key_val": _ordering.sort_key_val,
+    "split": _arranging.lax_split, "tile": _arranging.tile, "top_k": _ordering.top_k,
 }  # fmt: skip
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_FOLDS = {"sum": "sum", "prod": "prod", "max": "maxp", "min": "minp", "and": "and", "or": "or"}
+_FOLDS = {"sum": "sum", "prod": "prod", "max": "maxp", "min": "minp", "and": "and", "or": "or", "xor": "xor"}
 
 for _name in _SAME:
     globals()[_name] = _dispatched(_name, getattr(_lpl, _name))
@@ -113,7 +131,11 @@ def _cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def _sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """The elements of one tile along a dimension in order."""
+    """The elements of a tile along a dimension in order; of several tiles, by the first `num_keys` of them."""
+    if isinstance(operand, (tuple, list)):
+        return tuple(_ordering.sort_together(operand, dimension, num_keys))
+    if num_keys != 1:
+        _fail(_WrongShape, function="sort", problem=f"num_keys is {num_keys} of 1 tile")
     return _lpl.sort(operand, dimension)
 
 
@@ -129,9 +151,75 @@ for _name, _function in _OWN.items():
     globals()[_name] = _dispatched(_name, _function)
 
 
-def dot(a: Any, b: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The product of two matrices."""
+def dot(
+    a: Any, b: Any, *, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """The product of two matrices, or what `dimension_numbers` says of any two tiles."""
+    if dimension_numbers is not None:
+        return _lpl.dot_general(a, b, dimension_numbers, preferred_element_type=preferred_element_type)
     return _lpl.dot(a, b, preferred_element_type=preferred_element_type)
+
+
+def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Any = None) -> Any:
+    """The part from start to limit, in steps, along each dimension; all known."""
+    steps = strides if strides is not None else (1,) * len(start_indices)
+    return operand[tuple(_map(_slice, start_indices, limit_indices, steps))]
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """One index of a dimension, known."""
+    value = _to_array(operand, "index_in_dim")
+    place = _shaping.axis_of(axis, value.ndim, "index_in_dim")
+    part = index % value.shape[place]
+    return value[(*(_slice(None),) * place, _slice(part, part + 1) if keepdims else part)]
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """Dimensions from start to before stop as one."""
+    sizes = tuple(operand.shape)
+    first, stop, _ = _slice(start_dimension, stop_dimension).indices(len(sizes))
+    merged = 1
+    for size in sizes[first:stop]:
+        merged *= size
+    return operand.reshape((*sizes[:first], merged, *sizes[stop:]))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that all broadcast to."""
+    return _common_shape([tuple(shape) for shape in shapes], "broadcast_shapes")
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """New dimensions of size 1 in front, up to a rank."""
+    value = _to_array(x, "broadcast_to_rank")
+    return _lpl.reshape(value, (*(1,) * (rank - value.ndim), *value.shape))
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """Unspecified elements: zeros."""
+    return _lpl.zeros(shape, dtype)
+
+
+def stack(operands: Sequence[Any], dimension: int = 0) -> Any:
+    """Tiles side by side in a new dimension."""
+    return _lpl.stack(operands, dimension)
+
+
+def unstack(operand: Any, axis: int = 0) -> Any:
+    """The parts of a dimension, without it."""
+    return _arranging.unstack(operand, axis=axis)
+
+
+def optimization_barrier(operand: Any) -> Any:
+    """The operand: nothing here is rounded differently for being merged."""
+    return operand
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: Any = None) -> Any:
+    """f of each part along the first dimension, the results one behind the other."""
+    _, results = _lpl.scan(lambda carry, x: (carry, f(x)), (), xs)
+    return results
 
 
 def stop_gradient(x: Any) -> Any:

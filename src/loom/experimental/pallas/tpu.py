@@ -4,28 +4,85 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from loom_core.base import dtype as core
 from palladium import (
     PrefetchScalarGridSpec,
     Semaphore,
+    add,
+    arranging,
+    astype,
     async_copy,
     bitcast_convert_type,
+    broadcasted_iota,
     concatenate,
+    isfinite,
     make_async_copy,
+    multiply,
+    remainder,
     semaphore_read,
     semaphore_signal,
     semaphore_wait,
+    subtract,
     sync_copy,
+    where,
 )
 from palladium import refs as _refs
-from palladium.hints import check_names, refuse_option
-from palladium.shaping import axis_of, item
+from palladium.errors import Refused, WrongDtype, WrongSpec, fail
+from palladium.hints import check_names
+from palladium.operators import and_ as bitwise_and
+from palladium.promotion import as_dtype
+from palladium.random_bits import (
+    prng_random_bits,
+    prng_seed,
+    stateful_bernoulli,
+    stateful_bits,
+    stateful_normal,
+    stateful_uniform,
+)
+from palladium.shaping import axis_of
 from palladium.specs import ANY, HBM, MemorySpace
-from palladium.values import array, to_array
+from palladium.staging import look_up
+from palladium.values import array, known_scalar, to_array
 
 __all__ = [
-    "ANY", "HBM", "SMEM", "VMEM", "CompilerParams", "GridDimensionSemantics", "InterpretParams", "MemorySpace",
-    "PrefetchScalarGridSpec", "SemaphoreType", "TPUCompilerParams", "TPUMemorySpace", "async_copy", "bitcast", "load",
-    "make_async_copy", "repeat", "roll", "semaphore_read", "semaphore_signal", "semaphore_wait", "store", "sync_copy",
+    "ANY",
+    "ARBITRARY",
+    "CORE_PARALLEL",
+    "HBM",
+    "PARALLEL",
+    "SMEM",
+    "SUBCORE_PARALLEL",
+    "VMEM",
+    "CompilerParams",
+    "GridDimensionSemantics",
+    "InterpretParams",
+    "MemorySpace",
+    "PrefetchScalarGridSpec",
+    "SemaphoreType",
+    "TPUCompilerParams",
+    "TPUMemorySpace",
+    "async_copy",
+    "async_remote_copy",
+    "bitcast",
+    "get_barrier_semaphore",
+    "load",
+    "make_async_copy",
+    "make_async_remote_copy",
+    "prng_random_bits",
+    "prng_seed",
+    "repeat",
+    "roll",
+    "semaphore_read",
+    "semaphore_signal",
+    "semaphore_wait",
+    "stateful_bernoulli",
+    "stateful_bits",
+    "stateful_normal",
+    "stateful_uniform",
+    "stochastic_round",
+    "store",
+    "sync_copy",
+    "touch",
 ]  # fmt: skip
 
 VMEM: Final = MemorySpace.SRAM
@@ -84,20 +141,26 @@ class GridDimensionSemantics:
 
 TPUCompilerParams = CompilerParams
 PARALLEL: Final = GridDimensionSemantics.PARALLEL
+CORE_PARALLEL: Final = GridDimensionSemantics.CORE_PARALLEL
+SUBCORE_PARALLEL: Final = GridDimensionSemantics.SUBCORE_PARALLEL
 ARBITRARY: Final = GridDimensionSemantics.ARBITRARY
 
 
-def roll(x: Any, shift: int, axis: int, *, stride: Any = None, stride_axis: Any = None) -> array:
-    """The elements moved by `shift` along an axis, the last ones to the front; the shift is known."""
-    for name, option in (("stride", stride), ("stride_axis", stride_axis)):
-        refuse_option("roll", name, option, instead="roll the rows one by one")
+def roll(x: Any, shift: Any, axis: int, *, stride: Any = None, stride_axis: Any = None) -> array:
+    """The elements moved by `shift` along an axis, the last ones to the front.
+
+    With a stride, index i of `stride_axis` is moved by `shift + i * stride`.
+    """
     value = to_array(x, "roll")
-    place = axis_of(axis, value.ndim, "roll")
-    by = shift % value.shape[place]
-    if by == 0:
-        return value
-    before = (slice(None),) * place
-    return concatenate([item(value, (*before, slice(-by, None))), item(value, (*before, slice(None, -by)))], place)
+    if stride is None and stride_axis is None:
+        return arranging.roll(value, shift, axis)
+    if stride is None or stride_axis is None:
+        fail(WrongSpec, what="roll", problem="stride and stride_axis belong together", advice="give both or none")
+    place, rows = (axis_of(one, value.ndim, "roll") for one in (axis, stride_axis))
+    size = value.shape[place]
+    column = broadcasted_iota(core.i32, value.shape, place)
+    moved = add(multiply(broadcasted_iota(core.i32, value.shape, rows), stride), shift)
+    return look_up(value, remainder(subtract(column, moved), size), place)
 
 
 def load(ref: Any, *, mask: Any = None) -> array:
@@ -113,3 +176,36 @@ def store(ref: Any, val: Any, *, mask: Any = None) -> None:
 def repeat(x: Any, repeats: int, axis: int) -> array:
     """The tile `repeats` times behind itself along an axis."""
     return concatenate([x] * repeats, axis)
+
+
+def touch(ref: Any) -> None:
+    """Nothing: what a kernel does not read needs no mark here."""
+
+
+def stochastic_round(x: Any, random_bits: Any, *, target_dtype: Any) -> array:
+    """x in a 16-bit float dtype or less: up or down, by chance; NaN and infinities as they are.
+
+    The bits of x as float32, plus the low 16 bits of random_bits, are cut behind bfloat16's; no other dtype is there.
+    """
+    value, bits = to_array(x, "stochastic_round"), to_array(random_bits, "stochastic_round")
+    target = as_dtype(target_dtype)
+    if target is not core.bf16 or value.core is not core.f32 or bits.core is not core.u32:
+        takes = "it takes float32 and uint32 bits, and gives bfloat16"
+        fail(WrongDtype, function="stochastic_round", given=f"{value} to {target.name}", takes=takes)
+    pattern = bitcast_convert_type(value, core.u32)
+    raised = add(pattern, bitwise_and(bits, known_scalar(0xFFFF, core.u32)))
+    cut = bitcast_convert_type(bitwise_and(raised, known_scalar(0xFFFF0000, core.u32)), core.f32)
+    return astype(where(isfinite(value), cut, value), core.bf16)
+
+
+def make_async_remote_copy(*args: Any, **options: Any) -> Any:
+    """Refused: there is one device."""
+    fail(Refused, what="a copy to another device", reason="there is one", instead="copy with make_async_copy()")
+
+
+async_remote_copy = make_async_remote_copy
+
+
+def get_barrier_semaphore() -> Any:
+    """Refused: there is one device, and one core at a time."""
+    fail(Refused, what="a barrier", reason="programs run one after the other", instead="leave it out")

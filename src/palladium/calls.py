@@ -15,8 +15,8 @@ from loom_core.isa.machine import L1, MachineConfig
 from loom_core.launch import quiet
 from loom_core.trace.context import caller
 from palladium.arguments import Given, UnsupportedOperand, given_operand
-from palladium.fastpath import call_key, is_plain, warm_call
-from palladium.fingerprint import fingerprint
+from palladium.fastpath import call_key, is_plain, same_operands, warm_call
+from palladium.fingerprint import Unchanged, fingerprint
 from palladium.hints import KERNEL_HINTS, check_hints
 from palladium.plan import Plan, make_plan
 from palladium.signature import Declaration, declare
@@ -41,16 +41,22 @@ class Kernel:
         self.declaration = declaration
         self._plans: dict[Any, Plan] = {} if alike is None else alike._plans
         self._warm: dict[Any, Callable[[Sequence[Any]], Any]] = {} if alike is None else alike._warm
+        self._recent: tuple[Unchanged, Callable[[Sequence[Any]], bool], Callable[[Sequence[Any]], Any]] | None = None
         self._lock: threading.Lock = threading.Lock() if alike is None else alike._lock
         functools.update_wrapper(self, declaration.function, updated=())
 
     def __call__(self, *operands: Any) -> Any:
         try:
+            if self._recent is not None and quiet():
+                unchanged, fits, again = self._recent
+                if fits(operands) and unchanged.holds():
+                    return again(operands)
             state = fingerprint(self.declaration.functions)
             key = call_key(operands)
             if key is not None and quiet():
                 warm = self._warm.get((key, state))
                 if warm is not None:
+                    self._recall(operands, warm)
                     return warm(operands)
             given = self._given(operands)
             plan = self._plan(operands, given, state)
@@ -60,6 +66,11 @@ class Kernel:
             return result
         except LoomError as error:
             raise without_internal_frames(error) from None
+
+    def _recall(self, operands: Sequence[Any], warm: Callable[[Sequence[Any]], Any]) -> None:
+        """Keep what the next call needs that is like this one."""
+        unchanged = Unchanged(self.declaration.functions)
+        self._recent = (unchanged, same_operands(operands), warm) if unchanged.known else None
 
     def _remember(self, key: Any, plan: Plan) -> None:
         """Keep what further calls with arrays of this kind need."""

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from libloom.arrays import NumpyFields, owner_bounds
-from libloom.kernel import buffer_word, register_word
+from libloom.kernel import PooledLaunch, buffer_word, register_word
 from loom_core.base.diagnostics import LoomError
 from loom_core.launch import relocated
 from palladium.plan import Plan
+from palladium.signature import is_output
 
 
 def call_key(operands: Sequence[Any]) -> Hashable | None:
@@ -24,6 +25,28 @@ def call_key(operands: Sequence[Any]) -> Hashable | None:
             return None
         parts.append((operand.dtype, operand.shape, operand.strides))
     return tuple(parts)
+
+
+def same_operands(operands: Sequence[Any]) -> Callable[[Sequence[Any]], bool]:
+    """Whether other operands have the key of these, which are aligned NumPy arrays."""
+    kinds = [(operand.dtype, operand.shape, operand.strides) for operand in operands]
+    count, words, flags, aligned = len(kinds), NumpyFields.words, NumpyFields.FLAGS, NumpyFields.ALIGNED
+
+    def fits(others: Sequence[Any]) -> bool:
+        if len(others) != count:
+            return False
+        for other, (dtype, shape, strides) in zip(others, kinds):  # noqa: B905 (of one length, and called often)
+            if (
+                type(other) is not np.ndarray
+                or other.dtype is not dtype
+                or other.shape != shape
+                or other.strides != strides
+                or not words[(id(other) >> 3) + flags] & aligned
+            ):
+                return False
+        return True
+
+    return fits
 
 
 def is_plain(plan: Plan) -> bool:
@@ -41,32 +64,47 @@ def warm_call(plan: Plan) -> Callable[[Sequence[Any]], Any]:
         (output.shape, output.dtype.numpy, output.dtype.poison if fill else None)
         for output, fill in zip(declaration.outputs, plan.fills, strict=True)
     ]
-    words = NumpyFields.words
+    words, single = NumpyFields.words, is_output(declaration.out_tree)
+    data, flags, owns = NumpyFields.DATA, NumpyFields.FLAGS, NumpyFields.OWNS
+
+    count = len(places) - len(outputs)
+    given, written = places[:count], places[count:]
+    idle: list[PooledLaunch] = []
+
+    def fresh() -> PooledLaunch:
+        launch = PooledLaunch(kernel.program)
+        for word in grid:
+            launch.words[word] = 1
+        return launch
 
     def call(operands: Sequence[Any]) -> Any:
         made = [
             np.empty(shape, dtype) if poison is None else np.full(shape, poison, dtype)
             for shape, dtype, poison in outputs
         ]
-        launch = kernel.take()
         try:
-            state = launch.words
-            for word in grid:
-                state[word] = 1
-            for array, word in zip((*operands, *made), places, strict=True):
+            launch = idle.pop()
+        except IndexError:
+            launch = fresh()
+        state = launch.words
+        try:
+            for array, word in zip(operands, given):  # noqa: B905 (of one length, and called often)
                 place = id(array) >> 3
-                address = words[place + NumpyFields.DATA]
+                address = words[place + data]
                 state[word] = address
-                if words[place + NumpyFields.FLAGS] & NumpyFields.OWNS:
+                if words[place + flags] & owns:
                     state[word + 1], state[word + 2] = 0, array.nbytes
                 else:
                     start, end = owner_bounds(array)
                     state[word + 1], state[word + 2] = start - address, end - address
+            for array, word in zip(made, written):  # noqa: B905
+                state[word] = words[(id(array) >> 3) + data]
+                state[word + 1], state[word + 2] = 0, array.nbytes
             launch.go()
         except LoomError as error:
             raise relocated(error, function) from None
         finally:
-            kernel.pool.append(launch)
-        return declaration.result(made)
+            idle.append(launch)
+        return made[0] if single else declaration.result(made)
 
     return call

@@ -16,7 +16,7 @@ import sys
 import sysconfig
 from argparse import Namespace
 from collections.abc import Hashable, Iterator
-from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -151,6 +151,81 @@ class _Walk:
             plain = ((key, item) for key, item in vars(value).items() if isinstance(item, (bool, int, float, str)))
             passed += [(key, self.key(item)) for key, item in plain if not key.startswith("__")]
         return (*passed, None if value is _MISSING else self.key(value))
+
+
+class Unchanged:
+    """Whether functions would have the fingerprint that they had: a look at the identity of what they read.
+
+    `known` is false where some of it may change inside (lists, arrays, objects): then only a fingerprint tells.
+    """
+
+    def __init__(self, functions: tuple[Any, ...]) -> None:
+        self.known = True
+        self._codes: list[tuple[FunctionType, CodeType, Any, Any]] = []
+        self._cells: list[tuple[Any, Any]] = []
+        self._names: list[tuple[dict[str, Any], str, Any]] = []
+        self._seen: set[int] = set()
+        for function in functions:
+            self._add(function)
+
+    def holds(self) -> bool:
+        """Whether all is as it was."""
+        for function, code, defaults, named in self._codes:
+            if (
+                function.__code__ is not code
+                or function.__defaults__ is not defaults
+                or function.__kwdefaults__ is not named
+            ):
+                return False
+        for namespace, name, value in self._names:
+            if namespace.get(name, _MISSING) is not value:
+                return False
+        return not self._cells or all(_content(cell) is value for cell, value in self._cells)
+
+    def _add(self, value: Any) -> None:
+        kind = type(value)
+        if kind in _PLAIN or kind in (float, complex) or isinstance(value, (np.dtype, np.generic)):
+            return
+        if kind is tuple:
+            for item in value:
+                self._add(item)
+        elif kind is FunctionType and not _is_library(value.__module__ or ""):
+            if id(value) not in self._seen:
+                self._seen.add(id(value))
+                self._follow(value)
+        else:
+            # Functions and classes of libraries are known by identity; all else may change inside.
+            steady = isinstance(value, (type, FunctionType, BuiltinFunctionType, np.ufunc))
+            self.known &= steady and _is_library(getattr(value, "__module__", None) or "numpy")
+
+    def _follow(self, function: FunctionType) -> None:
+        self._codes.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
+        self.known &= function.__kwdefaults__ is None
+        self._add(function.__defaults__)
+        for cell in function.__closure__ or ():
+            self._cells.append((cell, _content(cell)))
+            self._add(_content(cell))
+        inner = function.__code__.co_freevars
+        for name, attributes in _known(function.__code__).names:
+            if name in inner:
+                self.known &= not attributes or not isinstance(_content_of(function, name), ModuleType)
+                continue
+            namespace = function.__globals__
+            value = namespace.get(name, _MISSING)
+            self._names.append((namespace, name, value))
+            for attribute in attributes:
+                if not isinstance(value, ModuleType) or _is_library(value.__name__):
+                    break
+                namespace, value = vars(value), vars(value).get(attribute, _MISSING)
+                self._names.append((namespace, attribute, value))
+            if isinstance(value, ModuleType):
+                self.known &= _is_library(value.__name__)
+            elif value is not _MISSING:
+                self._add(value)
+
+
+def _content_of(function: FunctionType, name: str) -> Any:
+    return _content((function.__closure__ or ())[function.__code__.co_freevars.index(name)])
 
 
 def _content(cell: Any) -> Any:

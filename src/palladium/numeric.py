@@ -121,8 +121,9 @@ def divmod(x1: Any, x2: Any) -> tuple[array, array]:
 def fmod(x1: Any, x2: Any) -> array:
     """The remainder of the truncated division, with the sign of x1; of integers 0 for a divisor of 0."""
     (a, b), _ = promote("fmod", x1, x2)
+    truths = a.core.is_bool
     a, b = operators.without_bool(a), operators.without_bool(b)
-    if not a.core.is_float:
+    if not a.core.is_float and not truths:
         b = select(compare("eq", b, 0), like(1, b), b)
     return operators.truncated_remainder(a, b)
 
@@ -258,7 +259,8 @@ def population_count(x: Any) -> array:
 
 def bitwise_count(x: Any) -> array:
     """How many bits of |x| are 1, uint8."""
-    return convert(population_count(elementwise.abs(x)), core.u8)
+    value = to_array(x, "bitwise_count")
+    return convert(population_count(convert(value, core.u8) if value.core.is_bool else elementwise.abs(value)), core.u8)
 
 
 def _word(number: int, dtype: DType) -> array:
@@ -315,7 +317,7 @@ def lcm(x1: Any, x2: Any) -> array:
     divisor = gcd(x1, x2)
     (a, b), _ = promote("lcm", x1, x2)
     one = select(compare("eq", divisor, like(0, divisor)), like(1, divisor), divisor)
-    return elementwise.abs(multiply(a, operators.truncated_divide(b, one)))
+    return multiply(elementwise.abs(a), operators.truncated_divide(elementwise.abs(b), one))
 
 
 def result_type(*args: Any) -> Any:

@@ -216,7 +216,7 @@ def truncated_remainder(x: Any, y: Any) -> array:
 def power(x: Any, y: Any) -> array:
     """x to the power y; an integer y that is known is repeated multiplication; integers stay integers."""
     if isinstance(y, int) and not isinstance(y, bool):
-        return integer_power(x, y)
+        return integer_power(without_bool(to_array(x, "power")), y)
     (a, b), _ = _numbers("power", x, y)
     if not a.core.is_float:
         return _power_of_integers(a, b)

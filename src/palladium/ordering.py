@@ -15,11 +15,12 @@ from palladium.values import array, convert, emit, full, known_scalar, to_array,
 
 
 def _keys(value: array, function: str) -> array:
-    """Integers of 64 bits that are ordered as the elements: zeros are equal, NaN is last."""
+    """Integers of 32 bits, in 64, that are ordered as the elements: zeros are equal, NaN is last."""
     if value.core.bits == 64:
         fail(WrongDtype, function=function, given=str(value), takes="keys have 32 bits or less")
     if not value.core.is_float:
-        return convert(convert(value, core.i32) if value.core.is_bool else value, core.i64)
+        wide = convert(convert(value, core.i32) if value.core.is_bool else value, core.i64)
+        return operators.subtract(wide, known_scalar(1 << 31, core.i64)) if value.core is core.u32 else wide
     wide = convert(value, core.f32)
     plain = operators.select(operators.compare("eq", wide, 0.0), known_scalar(0.0, core.f32), wide)
     plain = operators.select(elementwise.isnan(plain), known_scalar(float("nan"), core.f32), plain)

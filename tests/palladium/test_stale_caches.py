@@ -167,3 +167,54 @@ def test_equal_functions_are_one_and_cycles_end() -> None:
     knot.append(knot)
     assert fingerprint(knot) == fingerprint(knot)
     hash(fingerprint(knot))
+
+
+HELD = 1.0
+BOX = [1.0]
+ROW = np.full(4, 1.0, np.float32)
+
+
+def _helper(value: Any) -> Any:
+    return value * HELD
+
+
+def _of_a_global(x: Any, o: Any) -> None:
+    o[...] = _helper(x[...]) + BOX[0]
+
+
+def _of_an_array(x: Any, o: Any) -> None:
+    o[...] = _helper(x[...]) + ROW
+
+
+def _of_a_helper(x: Any, o: Any) -> None:
+    o[...] = _helper(x[...])
+
+
+def test_what_changes_between_calls_that_are_alike_is_seen() -> None:
+    """The third call of a kind takes the shortest way: it looks at the identity of what the function reads."""
+    x = np.ones(4, np.float32)
+    for body, change in (
+        (_of_a_global, "box"),
+        (_of_an_array, "array"),
+        (_of_a_helper, "global"),
+        (_of_a_helper, "code"),
+    ):
+        kernel = lpl.kernel(body, out_shape=lpl.ShapeDtypeStruct((4,), np.float32))
+        before = [kernel(x).tolist() for _ in range(4)]
+        assert before == [before[0]] * 4
+        saved = _helper.__code__
+        if change == "box":
+            BOX[0] += 1.0
+        elif change == "array":
+            ROW[:] = 5.0
+        elif change == "global":
+            globals()["HELD"] = HELD * 3.0
+        else:
+            _helper.__code__ = (lambda value: value * 7.0).__code__
+        try:
+            assert kernel(x).tolist() != before[0]
+        finally:
+            _helper.__code__ = saved
+    assert kernel(x[::-1]).tolist() == kernel(x).tolist()
+    wide = kernel(np.ones((4, 2), np.float32)[:, 0])
+    assert wide.tolist() == kernel(x).tolist()

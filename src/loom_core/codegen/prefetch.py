@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from loom_core.codegen.context import Context, PanelUse
 from loom_core.codegen.emitter import Operand, Register
 from loom_core.codegen.errors import CannotRunAhead
-from loom_core.codegen.groups import on_command_processor
 from loom_core.codegen.memory import (
     Route,
     describe,
@@ -29,7 +28,7 @@ from loom_core.codegen.memory import (
 )
 from loom_core.codegen.rings import Ring, assign_in_parallel, useful_slots
 from loom_core.codegen.scalar import emit_scalar
-from loom_core.codegen.schedule import effects
+from loom_core.codegen.schedule import effects, on_command_processor
 from loom_core.codegen.storage import Tile, needs_window, row_major
 from loom_core.ir.block import Block
 from loom_core.ir.value import Value

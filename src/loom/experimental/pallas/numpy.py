@@ -132,7 +132,10 @@ def _nan_fold(kind: str) -> Callable[..., Any]:
 
 def _cumulative(fold: Callable[..., Any]) -> Callable[..., Any]:
     def function(x: Any, /, *, axis: Any = None, dtype: Any = None) -> Any:
-        return fold(x, axis, dtype)
+        value = _to_array(x, "cumulative_sum")
+        if dtype is None and not value.core.is_float and value.core.bits < 32:
+            dtype = uint32 if value.core.kind == "uint" else int32
+        return fold(value, axis, dtype)
 
     return function
 

@@ -6,6 +6,7 @@
     references   2**24 stratified operands of the f32 functions, with their errors                     about 25 min
     hostile      1,000,000 random commands of any operands and lengths, on memory between closed pages about 10 min
     targets      every opcode and product in processes without FMA, and with AVX2 and FMA              about 10 min
+    kernels      5,000 random kernels in LTL: references, simulator, sanitizer, strict validation      about 10 min
 
 Times are for two cores. `--only TEXT` takes the opcodes whose mnemonic contains the text; `--write` keeps hashes and
 scores, for docs/scores.md.
@@ -20,7 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from exhaustive import formats, hashes, hostile, properties, references, scores, targets
+from exhaustive import formats, hashes, hostile, kernels, properties, references, scores, targets
 from loom_core.isa.sce import ALL_SCE_OPS, SceOp
 
 Say = Callable[[str], None]
@@ -75,6 +76,16 @@ def _check_targets(only: str, options: argparse.Namespace, say: Say) -> Iterator
             say(f"{target}: {min(first + _TARGET_BATCH, len(ops)):5} of {len(ops)}")
 
 
+def _check_kernels(only: str, options: argparse.Namespace, say: Say) -> Iterator[str]:
+    shown = 0
+    for found in kernels.runs(kernels.KERNELS):
+        say(f"{len(found.kernels):5} of {kernels.KERNELS} kernels")
+        yield from found.wrong[shown:]
+        shown = len(found.wrong)
+    if options.write:
+        scores.record("kernels", "ltl", found.score())
+
+
 CHECKS: Final[dict[str, Callable[[str, argparse.Namespace, Say], Iterator[str]]]] = {
     "formats": _check_formats,
     "properties": _check_properties,
@@ -82,6 +93,7 @@ CHECKS: Final[dict[str, Callable[[str, argparse.Namespace, Say], Iterator[str]]]
     "references": _check_references,
     "hostile": _check_hostile,
     "targets": _check_targets,
+    "kernels": _check_kernels,
 }
 
 

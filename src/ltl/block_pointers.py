@@ -17,7 +17,8 @@ from ltl.errors import NotPointer, ShapesDiffer, WrongDtype, WrongMask, WrongRan
 from ltl.operators import and_, compare, offset_pointer
 from ltl.tensor import tensor
 
-_PADDINGS: Final = ("", "zero", "nan")
+_PADDINGS: Final = {"": None, "zero": 0, "nan": float("nan")}
+"""What elements outside of the bounds read as: with "", nothing says it."""
 MAX_RANK: Final = 5
 
 
@@ -135,7 +136,7 @@ class ArrayBlock(Traced):
             expected = 'empty or "zero" for integers'
             fail(WrongValue, function="load", argument="padding_option", given=repr(padding), expected=expected)
         mask = self.inside(indices, dimensions)
-        other = float("nan") if padding == "nan" and mask is not None else None
+        other = _PADDINGS[padding] if mask is not None else None
         return load(self.addresses(indices), mask, other)
 
     def write(self, indices: Sequence[tensor], value: Any, dimensions: Sequence[int], function: str) -> None:

@@ -13,7 +13,8 @@ from loom_core.codegen.prefetch import Counter, Prefetch
 from loom_core.codegen.registry import LOWERINGS, lowers
 from loom_core.codegen.rings import advance_rings, start_rings
 from loom_core.codegen.scalar import emit_scalar
-from loom_core.codegen.schedule import VIEWS, Group, is_integral, on_command_processor
+from loom_core.codegen.scalar_ops import is_integral, on_command_processor
+from loom_core.codegen.schedule import VIEWS, Group
 from loom_core.codegen.storage import needs_window
 from loom_core.codegen.stream import lower_group
 from loom_core.ir.block import Block

@@ -11,7 +11,7 @@ from loom_core.codegen.context import Context, PanelUse, constant_bits
 from loom_core.codegen.emitter import Access, Address, Operand, Register
 from loom_core.codegen.errors import TooManyDimensions
 from loom_core.codegen.registry import lowers
-from loom_core.codegen.schedule import is_integral
+from loom_core.codegen.scalar_ops import is_integral
 from loom_core.codegen.storage import Tile, row_major
 from loom_core.ir.op import Op
 from loom_core.ir.value import Value

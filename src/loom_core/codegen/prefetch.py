@@ -28,7 +28,8 @@ from loom_core.codegen.memory import (
 )
 from loom_core.codegen.rings import Ring, assign_in_parallel, useful_slots
 from loom_core.codegen.scalar import emit_scalar
-from loom_core.codegen.schedule import effects, on_command_processor
+from loom_core.codegen.scalar_ops import on_command_processor
+from loom_core.codegen.schedule import effects
 from loom_core.codegen.storage import Tile, needs_window, row_major
 from loom_core.ir.block import Block
 from loom_core.ir.value import Value

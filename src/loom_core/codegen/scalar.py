@@ -9,7 +9,6 @@ import numpy as np
 from loom_core.base.dtype import DType
 from loom_core.codegen.context import NARROW, constant_bits
 from loom_core.codegen.emitter import Emitter, Operand
-from loom_core.codegen.errors import Unsupported
 from loom_core.ir.op import Op
 from loom_core.ops import elementwise as ew
 from loom_core.ops.bits import MultiplyHigh
@@ -41,7 +40,7 @@ _COMPARE = {
 
 
 def emit_scalar(emitter: Emitter, op: Op, operands: Sequence[Operand]) -> Operand:
-    """Emit one integer scalar operation on `operands`, unless its result is known; returns where the result is.
+    """Emit one of SCALAR_OPS on `operands`, unless its result is known; returns where the result is.
 
     Unsigned values of up to 32 bits are held zero-extended, signed ones sign-extended, so that signed 64-bit
     arithmetic and comparisons serve all types but u64.
@@ -53,10 +52,6 @@ def emit_scalar(emitter: Emitter, op: Op, operands: Sequence[Operand]) -> Operan
     handler = _HANDLERS.get(type(op))
     if handler is not None:
         return handler(emitter, op, operands, dtype)
-    if type(op) not in _BINARY:
-        raise Unsupported(op.location, what=f"scalar {op.name}", dtype=dtype.name)
-    if dtype.name == "u64" and isinstance(op, ew.Div | ew.Rem | ew.Min | ew.Max | ew.FloorDiv):
-        raise Unsupported(op.location, what=f"scalar {op.name}", dtype=dtype.name)
     return emitter.scalar(_BINARY[type(op)], *operands, narrow=NARROW[dtype.name], name=op.name)
 
 
@@ -127,8 +122,6 @@ def _shift_right(emitter: Emitter, op: Op, operands: Sequence[Operand], dtype: D
 
 def _multiply_high(emitter: Emitter, op: Op, operands: Sequence[Operand], dtype: DType) -> Operand:
     """The product of types of up to 32 bits fits the 64 of a register."""
-    if dtype.bits == 64:
-        raise Unsupported(op.location, what=f"scalar {op.name}", dtype=dtype.name)
     product = emitter.scalar("mul", *operands)
     return emitter.scalar("shru" if dtype.kind == "uint" else "shr", product, dtype.bits, name=op.name)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
+from loom_core.codegen.scalar_ops import on_command_processor
 from loom_core.ir.block import Block
 from loom_core.ir.op import Op
-from loom_core.ir.types import TileType
 from loom_core.ir.value import Value
 from loom_core.isa.commands import MASKED_OPERANDS
 from loom_core.isa.machine import MachineConfig
@@ -96,20 +96,6 @@ Node = Op | Group
 
 def is_group(node: Node) -> TypeGuard[Group]:
     return isinstance(node, Group)
-
-
-def is_integral(type: TileType) -> bool:
-    return not type.is_pointer and type.dtype.kind != "float"
-
-
-def on_command_processor(op: Op) -> bool:
-    """Whether the op is integer arithmetic on scalars, which the ACP does itself."""
-    return (
-        op.elementwise
-        and op.results[0].type.is_scalar
-        and is_integral(op.results[0].type)
-        and all(is_integral(value.type) for value in op.operands)
-    )
 
 
 def on_stream_engine(op: Op) -> bool:

@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loom_core.codegen.emitter import Address, Operand, Window
+from loom_core.codegen.scalar_ops import is_integral, on_command_processor
 from loom_core.codegen.schedule import (
     VIEWS,
     VIRTUAL,
     BlockSchedule,
     Group,
-    is_integral,
-    on_command_processor,
     uses_through_views,
 )
 from loom_core.ir.block import Block

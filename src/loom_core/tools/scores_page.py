@@ -30,6 +30,7 @@ them. It compares again, and says what differs from this page.
 | `references` | 2²⁴ operands of the float32 functions against their references; errors against float64 |
 | `hostile` | random commands of any operands and lengths on memory between closed pages |
 | `targets` | every opcode and product under other instruction sets |
+| `kernels` | random kernels in LTL: references, simulator, sanitizer and strict validation |
 """
 
 

@@ -168,6 +168,7 @@ from palladium.operators import (
     true_divide,
 )
 from palladium.ordering import argsort, count_nonzero, one_hot, searchsorted, sort_key_val, top_k
+from palladium.pipeline import emit_pipeline
 from palladium.products import dot, dot_general, einsum, matmul, tensordot
 from palladium.random_bits import (
     prng_random_bits,
@@ -342,6 +343,7 @@ __all__ = [
     "dynamic_slice_in_dim",
     "dynamic_update_slice",
     "einsum",
+    "emit_pipeline",
     "empty_like",
     "erf",
     "erf_inv",

@@ -29,8 +29,8 @@ def program_id(axis: int) -> array:
     return trace.program_ids[axis]  # type: ignore[no-any-return]
 
 
-def num_programs(axis: int) -> int:
-    """The size of the grid along `axis`."""
+def num_programs(axis: int) -> Any:
+    """The size of the grid along `axis`: an int, in a pipeline a scalar where that is known only at run time."""
     trace = kernel_trace("num_programs")
     _check_axis(axis, trace, "num_programs")
     return trace.grid[axis]

@@ -84,7 +84,7 @@ class Program:
 
     name: str
     body: Callable[..., Any]
-    grid: tuple[int, ...]
+    grid: tuple[Any, ...]
     prefetched: tuple[Operand, ...]
     arrange_prefetched: Callable[[list[Ref]], list[Any]]
     inputs: tuple[Operand, ...]
@@ -111,7 +111,7 @@ def trace_program(program: Program) -> Traced:
     function = Function(program.name, types, names, program.location)
     trace = KernelTrace(function)
     trace.grid = program.grid
-    building = _Building(program, trace, function)
+    building = Building(program, trace, function)
     with tracing(trace):
         with user_faults():
             building.run()
@@ -121,11 +121,11 @@ def trace_program(program: Program) -> Traced:
 
 
 @dataclass
-class _Placed:
-    """An operand in the kernel: its pointer, its ref, and the loop level at which its block changes."""
+class Placed:
+    """An operand in the kernel: where the array is, its ref, and the loop level at which its block changes."""
 
     operand: Operand
-    pointer: Value
+    array: Storage
     level: int
     ref: Ref | None = None
     memory: Storage | None = None
@@ -134,12 +134,12 @@ class _Placed:
 
 
 @dataclass
-class _Building:
+class Building:
     program: Program
     trace: KernelTrace
     function: Function
-    inputs: list[_Placed] = field(default_factory=list)
-    outputs: list[_Placed] = field(default_factory=list)
+    inputs: list[Placed] = field(default_factory=list)
+    outputs: list[Placed] = field(default_factory=list)
 
     def run(self) -> None:
         program, arguments = self.program, iter(self.function.arguments)
@@ -148,7 +148,7 @@ class _Building:
         self.inputs = [self._placed(operand, next(arguments)) for operand in program.inputs]
         self.outputs = [self._placed(operand, next(arguments)) for operand in program.outputs]
         self.scratch = [self._scratch(i, one) for i, one in enumerate(program.scratch)]
-        self._level(-1)
+        self.level(-1)
         check_tokens(self.trace)
         settle(self.trace)
 
@@ -161,11 +161,12 @@ class _Building:
         begin(there, whole_ref(near))
         return whole_ref(replace(near, writable=operand.begins))
 
-    def _placed(self, operand: Operand, pointer: Value) -> _Placed:
+    def _placed(self, operand: Operand, pointer: Value) -> Placed:
+        array = Storage(pointer, operand.strides)
         if operand.in_place:
-            return _Placed(operand, pointer, -1)
+            return Placed(operand, array, -1)
         last = len(self.program.grid) - 1
-        return _Placed(operand, pointer, last if operand.movement is None else operand.movement.level)
+        return Placed(operand, array, last if operand.movement is None else operand.movement.level)
 
     def _scratch(self, position: int, one: Scratch | Semaphore) -> Ref:
         if isinstance(one, Semaphore) or one.space is MemorySpace.SEMAPHORE:
@@ -174,7 +175,7 @@ class _Building:
 
     # ---- the grid's loops ----
 
-    def _level(self, level: int) -> None:
+    def level(self, level: int) -> None:
         """Inside the loop of grid axis `level` (-1: outside all): its operands, then what is inside, then the rest."""
         operands = [*self.inputs, *self.outputs]
         for placed in operands:
@@ -190,19 +191,24 @@ class _Building:
 
     def _loop(self, axis: int) -> None:
         size, trace = self.program.grid[axis], self.trace
-        if size == 1:
+        if isinstance(size, int) and size == 1:
             trace.program_ids.append(known_scalar(0, core.i32))
-            self._level(axis)
+            self.level(axis)
             return
         block = Block((TileType(core.i32),), (f"i{axis}",))
         with trace.region(block):
-            trace.program_ids.append(array(block.arguments[0], interval=(0, size - 1)))
-            self._level(axis)
+            last = size if isinstance(size, int) else size.interval[1] if size.interval else None
+            interval = None if last is None else (0, max(last - 1, 0))
+            trace.program_ids.append(array(block.arguments[0], interval=interval))
+            self.level(axis)
             trace.builder.create(Yield, [], location=self.program.location)
-        bounds = [known_scalar(number, core.i32).value for number in (0, size, 1)]
+        bounds = [convert(to_array(number, "a grid"), core.i32).value for number in (0, size, 1)]
+        trace.builder.create(For, *bounds, [], regions=[block], location=self.program.location, **self.marks(axis))
+
+    def marks(self, axis: int) -> dict[str, Any]:
+        """What tells the loop of a grid axis from others: cores may share it."""
         parallel = axis < len(self.program.parallel) and self.program.parallel[axis]
-        marks = {"axis": f"i{axis}", "parallel": parallel}
-        trace.builder.create(For, *bounds, [], regions=[block], location=self.program.location, **marks)
+        return {"axis": f"i{axis}", "parallel": parallel}
 
     def _body(self) -> None:
         refs = [*self.prefetched, *(placed.ref for placed in (*self.inputs, *self.outputs)), *self.scratch]
@@ -215,13 +221,13 @@ class _Building:
 
     # ---- blocks ----
 
-    def _begin(self, placed: _Placed, level: int) -> None:
+    def _begin(self, placed: Placed, level: int) -> None:
         """Make the operand's ref at the beginning of the loop in which its block changes."""
         operand, is_output = placed.operand, placed in self.outputs
         placed.block = self.trace.builder.block
         if operand.dimensions is None:
-            storage = Storage(placed.pointer, operand.strides)
-            placed.ref = whole_ref(Buffer(operand.name, operand.shape, operand.dtype, storage, is_output))
+            if placed.ref is None:
+                placed.ref = whole_ref(Buffer(operand.name, operand.shape, operand.dtype, placed.array, is_output))
             return
         placed.memory = self._storage(placed, level)
         shape = tuple(size_of(dimension) for dimension in operand.dimensions)
@@ -239,25 +245,29 @@ class _Building:
                 write(whole, read(whole, placed.memory), None, buffer.storage)
         placed.ref = whole_ref(buffer, dropped)
 
-    def _storage(self, placed: _Placed, level: int) -> Storage:
+    def _storage(self, placed: Placed, level: int) -> Storage:
         """Where the block is in the array at this step."""
         operand = placed.operand
         assert operand.dimensions is not None
         ids = [*self.trace.program_ids, *[known_scalar(0, core.i32)] * (len(self.program.grid) - level - 1)]
         found = indices(operand.name, operand.index_map, len(operand.dimensions), ids, self.tree)
-        origin: Scalar = 0
+        whole = placed.array
+        origin = whole.origin
         lows: list[Scalar | None] = []
         limits: list[Scalar | None] = []
         for axis, (dimension, index) in enumerate(zip(operand.dimensions, found, strict=True)):
             start = scalars.multiply(_scalar(index), scale_of(dimension))
             start = scalars.subtract(start, padding_of(dimension)[0])
-            origin = scalars.add(origin, scalars.multiply(start, operand.strides[axis]))
+            origin = scalars.add(origin, scalars.multiply(start, whole.strides[axis]))
             ragged = operand.movement is None or operand.movement.ragged[axis]
-            lows.append(scalars.subtract(0, start) if ragged and padding_of(dimension)[0] else None)
-            limits.append(scalars.subtract(operand.shape[axis], start) if ragged else None)
-        return Storage(placed.pointer, operand.strides, origin, tuple(lows), tuple(limits))
+            least, most = whole.range_of(axis)
+            least = scalars.greatest(least, 0 if ragged and padding_of(dimension)[0] else None)
+            most = scalars.least(most, operand.shape[axis] if ragged else None)
+            lows.append(None if least is None else scalars.subtract(least, start))
+            limits.append(None if most is None else scalars.subtract(most, start))
+        return Storage(whole.pointer, whole.strides, origin, tuple(lows), tuple(limits))
 
-    def _end(self, placed: _Placed) -> None:
+    def _end(self, placed: Placed) -> None:
         """Write an output's block back, or have its stores write in place where it is never read."""
         ref, memory = placed.ref, placed.memory
         assert ref is not None
@@ -280,7 +290,7 @@ class _Building:
             placed.always_written |= self._writes_all(one, placed)
             one.op.erase()
 
-    def _writes_all(self, one: Any, placed: _Placed) -> bool:
+    def _writes_all(self, one: Any, placed: Placed) -> bool:
         """Whether a store writes the whole block at each step of the loop in which the block changes."""
         block = one.op.parent
         while block is not placed.block and block is not None and isinstance(block.parent, For):

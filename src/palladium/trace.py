@@ -31,7 +31,7 @@ class KernelTrace(Trace):
     def __init__(self, function: Function) -> None:
         # Nothing is rewritten, so no hooks ask a frontend.
         super().__init__(function, cast(Any, None))
-        self.grid: tuple[int, ...] = ()
+        self.grid: tuple[Any, ...] = ()
         self.program_ids: list[Any] = []
         self.unwaited: list[Any] = []
         self.ledgers: dict[Any, Any] = {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from loom.experimental.pallas.upstream import ours
 from loom_core.base import dtype as core
 from palladium import (
     PrefetchScalarGridSpec,
@@ -26,6 +28,7 @@ from palladium import (
     sync_copy,
     where,
 )
+from palladium import emit_pipeline as _emit_pipeline
 from palladium import refs as _refs
 from palladium.errors import Refused, WrongDtype, WrongSpec, fail
 from palladium.hints import check_names
@@ -40,7 +43,7 @@ from palladium.random_bits import (
     stateful_uniform,
 )
 from palladium.shaping import axis_of
-from palladium.specs import ANY, HBM, MemorySpace
+from palladium.specs import ANY, HBM, Buffered, MemorySpace
 from palladium.staging import look_up
 from palladium.values import array, known_scalar, to_array
 
@@ -63,7 +66,7 @@ __all__ = [
     "TPUMemorySpace",
     "async_copy",
     "async_remote_copy",
-    "bitcast",
+    "bitcast", "emit_pipeline",
     "get_barrier_semaphore",
     "load",
     "make_async_copy",
@@ -196,6 +199,20 @@ def stochastic_round(x: Any, random_bits: Any, *, target_dtype: Any) -> array:
     raised = add(pattern, bitwise_and(bits, known_scalar(0xFFFF, core.u32)))
     cut = bitcast_convert_type(bitwise_and(raised, known_scalar(0xFFFF0000, core.u32)), core.f32)
     return astype(where(isfinite(value), cut, value), core.bf16)
+
+
+def emit_pipeline(
+    body: Any, *, grid: Any, in_specs: Any = (), out_specs: Any = (), tiling: Any = None, core_axis: Any = None,
+    core_axis_name: Any = None, dimension_semantics: Any = None, trace_scopes: bool = True, no_pipelining: bool = False,
+) -> Any:  # fmt: skip
+    """A function of refs that runs `body` on their blocks over a grid; see `palladium.emit_pipeline`.
+
+    `core_axis` means nothing: programs run one after the other. With `no_pipelining` blocks are loaded when needed.
+    """
+    ins, outs = ours(in_specs), ours(out_specs)
+    if no_pipelining:
+        ins = [replace(one, pipeline_mode=Buffered(1)) for one in (ins if isinstance(ins, (tuple, list)) else [ins])]
+    return _emit_pipeline(body, grid=grid, in_specs=ins, out_specs=outs)
 
 
 def make_async_remote_copy(*args: Any, **options: Any) -> Any:

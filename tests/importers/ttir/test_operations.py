@@ -330,3 +330,40 @@ def test_precisions_by_name() -> None:
         results.append(np.abs(out - x.astype(float) @ x.astype(float)).max())
     ieee, tf32, split = results
     assert ieee < 1e-6 and split < 1e-6 < tf32 < 1e-2
+
+
+WHILES = {
+    "the condition hands a pointer on": """
+    %r:2 = scf.while (%i = %zero) : (i32) -> (!tt.ptr<i32>, i32) {
+      %c = arith.cmpi slt, %i, %n : i32
+      %q = tt.addptr %p, %i : !tt.ptr<i32>, i32
+      scf.condition(%c) %q, %i : !tt.ptr<i32>, i32
+    } do {
+    ^bb0(%q: !tt.ptr<i32>, %i: i32):
+      tt.store %q, %i : !tt.ptr<i32>
+      %j = arith.addi %i, %one : i32
+      scf.yield %j : i32
+    }
+    tt.store %r#0, %n : !tt.ptr<i32>
+    """,
+    "the body hands a pointer back": """
+    %r = scf.while (%i = %zero, %q = %p) : (i32, !tt.ptr<i32>) -> (i32) {
+      %c = arith.cmpi slt, %i, %n : i32
+      tt.store %q, %i : !tt.ptr<i32>
+      scf.condition(%c) %i : i32
+    } do {
+    ^bb0(%i: i32):
+      %j = arith.addi %i, %one : i32
+      %q = tt.addptr %p, %j : !tt.ptr<i32>, i32
+      scf.yield %j, %q : i32, !tt.ptr<i32>
+    }
+    """,
+}
+
+
+@pytest.mark.parametrize("name", WHILES)
+def test_a_while_whose_parts_hand_on_different_values(name: str) -> None:
+    constants = "%zero = arith.constant 0 : i32\n%one = arith.constant 1 : i32\n"
+    out = np.full(8, 9, np.int32)
+    run(module(constants + WHILES[name], "%p: !tt.ptr<i32>, %n: i32"), out, 5)
+    assert out.tolist() == [0, 1, 2, 3, 4, 5, 9, 9]

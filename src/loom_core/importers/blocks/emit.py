@@ -287,15 +287,10 @@ class _Emitter:
 
     def _any(self, like: Value, at: str) -> Value:
         """A value of the type of `like` that nobody reads."""
-        if not like.type.is_pointer:
-            return self.trace.constant(like.type, 0)
-        arguments = self.trace.function.arguments
-        fitting = [value for value in arguments if value.type.is_pointer and value.type.pointee is like.type.pointee]
-        base = _root(like)
-        if base not in fitting and not fitting:
+        found = stand_in(self.trace, like)
+        if found is None:
             self.program.refuse(at, "a pointer leaves it on some ways only, and no parameter could stand in for it")
-        base = base if base in fitting else fitting[0]
-        return self._make(Splat, base, shape=like.type.shape) if like.type.shape else base
+        return found
 
     # ---- loops ----
 
@@ -426,6 +421,19 @@ class _Emitter:
 
     def _make(self, kind: type, /, *operands: Value | Sequence[Value], **attributes: Any) -> Value:
         return self.trace.builder.create(kind, *operands, **attributes)  # type: ignore[no-any-return]
+
+
+def stand_in(trace: Trace, like: Value) -> Value | None:
+    """A value of the type of `like` that nobody reads; None for a pointer to what no parameter points to."""
+    if not like.type.is_pointer:
+        return trace.constant(like.type, 0)
+    parameters = trace.function.arguments
+    fitting = [value for value in parameters if value.type.is_pointer and value.type.pointee is like.type.pointee]
+    base = _root(like)
+    if base not in fitting and not fitting:
+        return None
+    base = base if base in fitting else fitting[0]
+    return trace.builder.create(Splat, base, shape=like.type.shape) if like.type.shape else base
 
 
 def _root(pointer: Value) -> Value:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loom_core.base.dtype import bool_
+from loom_core.importers.blocks import stand_in
 from loom_core.importers.ttir.attributes import plain
 from loom_core.importers.ttir.importer import Imported, Importer, row
 from loom_core.importers.ttir.syntax import IrBlock, Operation
@@ -53,18 +54,20 @@ def _check_bounds(importer: Importer, op: Operation, bounds: list[Any]) -> None:
         importer.check_type(op, bounds[0], type, "a bound")
 
 
-def _finish(importer: Importer, op: Operation, body: IrBlock, like: Sequence[Imported]) -> None:
-    """Import a block that ends in `scf.yield` of values such as `like`."""
+def _finish(
+    importer: Importer, op: Operation, body: IrBlock, like: Sequence[Imported], beside: Sequence[Value] = ()
+) -> None:
+    """Import a block that ends in `scf.yield` of values such as `like`; more values are yielded beside them."""
     operations = body.operations
     if not like and (not operations or operations[-1].name != "scf.yield"):
         # A yield of nothing is not printed.
         importer.operations(operations)
-        importer.create(Yield, [])
+        importer.create(Yield, list(beside))
         return
     last = importer.body(op, body, "scf.yield")
     given = [importer.lookup(last, name) for name in last.operands]
     check_alike(importer, last, given, like)
-    importer.create(Yield, flatten(given))
+    importer.create(Yield, [*flatten(given), *beside])
 
 
 def check_alike(importer: Importer, op: Operation, given: Sequence[Imported], like: Sequence[Imported]) -> None:
@@ -150,7 +153,6 @@ def _while(importer: Importer, op: Operation, operands: list[Any]) -> list[Impor
         importer.wrong(op, "it is not of the form while ... do")
     initial = [importer.lookup(op, name) for _, name in op.bindings]
     condition = Block(tuple(types_of(initial)))
-    handed: list[Imported] = []
     with importer.building(condition):
         for (name, _), value in zip(op.bindings, rebuild(initial, condition.arguments), strict=True):
             importer.define(op, name, value)
@@ -160,21 +162,43 @@ def _while(importer: Importer, op: Operation, operands: list[Any]) -> list[Impor
         flag = importer.value(last, last.operands[0])
         if flag.type != TileType(bool_):
             importer.wrong(last, f"its condition is {flag.type}")
-        handed += [importer.lookup(last, name) for name in last.operands[1:]]
-        importer.create(Yield, [flag, *flatten(handed)])
-    source = importer.region(op, 1)
-    body = Block(tuple(types_of(handed)))
+        handed = [importer.lookup(last, name) for name in last.operands[1:]]
+        # Pointers stay at one place from the condition to the body and back: what differs is carried beside.
+        aside = types_of(handed) != types_of(initial) and any(type.is_pointer for type in types_of(handed + initial))
+        importer.create(Yield, [flag, *(condition.arguments if aside else ()), *flatten(handed)])
+    return _while_of(importer, op, initial, handed, condition, aside)
+
+
+def _while_of(
+    importer: Importer,
+    op: Operation,
+    initial: list[Imported],
+    handed: list[Imported],
+    condition: Block,
+    aside: bool,
+) -> list[Imported]:
+    """The loop of a finished condition; `aside`: the condition hands on its arguments before `handed`."""
+    source, first = importer.region(op, 1), len(condition.arguments) if aside else 0
+    before = flatten(initial)
+    if aside:
+        for like in flatten(handed):
+            found = stand_in(importer.trace, like)
+            before.append(
+                found if found is not None else importer.refuse(op, "no parameter is such a pointer as it gives")
+            )
+            condition.add_argument(like.type)
+    body = Block(tuple([value.type for value in before] if aside else types_of(handed)))
     if len(source.arguments) != len(handed):
         importer.wrong(op, f"its body takes {len(source.arguments)} values, {len(handed)} are handed on")
+    given = body.arguments[first:]
     with importer.building(body):
-        for (name, type), value in zip(source.arguments, rebuild(handed, body.arguments), strict=True):
+        for (name, type), value in zip(source.arguments, rebuild(handed, given), strict=True):
             importer.check_type(op, value, type, name)
             importer.define(op, name, value)
-        _finish(importer, op, source, initial)
-    made: Op = importer.trace.builder.create_op(
-        While, flatten(initial), regions=[condition, body], types=tuple(types_of(handed))
-    )
-    return rebuild(handed, made.results)
+        _finish(importer, op, source, initial, given if aside else ())
+    types = tuple(value.type for value in body.arguments)
+    made: Op = importer.trace.builder.create_op(While, before, regions=[condition, body], types=types)
+    return rebuild(handed, made.results[first:])
 
 
 @row("scf.index_switch", operands=1, types="free", words=True, regions=-1)

@@ -42,9 +42,8 @@ STATUS: Final = 9  # of the first command that failed
 BOXES: Final = 10  # address of boxes, MOST_BOXES for each queue
 SAVED: Final = 11  # address of the bytes that are spoiled, SAVED_BYTES for each queue
 SAVED_BYTES: Final = 12
-CURRENT: Final = 13  # address of the command that is being issued
-RANDOM: Final = 14  # state of the random numbers that decide instead of ranks; 0 where ranks do
-STARTED: Final = 15  # of each queue: boxes of its next command that are spoiled, or NOT_STARTED
+RANDOM: Final = 13  # state of the random numbers that decide instead of ranks; 0 where ranks do
+STARTED: Final = 14  # of each queue: boxes of its next command that are spoiled, or NOT_STARTED
 RANKS: Final = STARTED + QUEUE_COUNT  # of each queue: the highest that can goes next
 HEADS: Final = RANKS + QUEUE_COUNT  # commands of each queue that have completed
 TAILS: Final = HEADS + QUEUE_COUNT  # and that have been issued
@@ -277,11 +276,10 @@ def note_waits(replay, command, entry):  # type: ignore[no-untyped-def]
         store_word(entry, NEEDS + 2 * i + 1, load_word(tokens, 2 * token) - (word >> 32 & 0xFFFFFFFF))
 
 
-@subroutine("int64(int64, int64, int64)")
-def hold_back(state, engine, operands):  # type: ignore[no-untyped-def]
+@subroutine("int64(int64, int64, int64, int64)")
+def hold_back(state, command, operands, engine):  # type: ignore[no-untyped-def]
     """Issue a command of an engine."""
     replay = load_word(state, REPLAY)
-    command = load_word(replay, CURRENT)
     header = load_word(command, 0)
     queue, status = header >> 16 & 15, OK
     while status == OK and load_word(replay, TAILS + queue) - load_word(replay, HEADS + queue) >= DEPTH:
@@ -313,7 +311,6 @@ def hold_back(state, engine, operands):  # type: ignore[no-untyped-def]
 def settle(state, command, operands):  # type: ignore[no-untyped-def]
     """Before a command of the ACP: what it waits for completes, and only that."""
     header, replay = load_word(command, 0), load_word(state, REPLAY)
-    store_word(replay, CURRENT, command)
     if header >> 16 & 15 != _ACP:
         return
     entry, issued = entry_of(replay, _ACP, 0), load_word(replay, ISSUED)

@@ -19,8 +19,8 @@ from loom_sim.state import ENGINE_VARIANTS
 
 
 def interpreter_address() -> int:
-    """The command processor: int64(int64 state)."""
-    return _address("interpreter", "interpreter", "build_interpreter", signature=jit.INTERPRETER_SIGNATURE)
+    """The command processor, which runs or surveys: int64(int64 state)."""
+    return _address("interpreter", "survey", "build_surveying_interpreter", signature=jit.INTERPRETER_SIGNATURE)
 
 
 def tracing_interpreter_address() -> int:
@@ -31,11 +31,6 @@ def tracing_interpreter_address() -> int:
 def checking_interpreter_address() -> int:
     """The command processor with the checks of `checker`."""
     return _address("checker", "checker", "build_checking_interpreter", signature=jit.INTERPRETER_SIGNATURE)
-
-
-def surveying_interpreter_address() -> int:
-    """The command processor without engines, which notes what they would touch, of `survey`."""
-    return _address("surveyor", "survey", "build_surveying_interpreter", signature=jit.INTERPRETER_SIGNATURE)
 
 
 def replaying_interpreter_address() -> int:

@@ -228,8 +228,8 @@ def store_scalar(address, flags, value):  # type: ignore[no-untyped-def]
         store64(address, value)
 
 
-@subroutine("int64(int64, int64)")
-def scalar_memory(state, operands):  # type: ignore[no-untyped-def]
+@subroutine("int64(int64, int64, int64)")
+def scalar_memory(state, command, operands):  # type: ignore[no-untyped-def]
     """LDS or STS, operands resolved: status."""
     header = load_word(operands, -2)
     flags = header >> 24 & 255
@@ -334,8 +334,8 @@ def ignore_command(state, command, operands):  # type: ignore[no-untyped-def]
     """What an untraced run notes of any other command."""
 
 
-@subroutine("int64(int64, int64, int64)", inline=True)
-def run_engine(state, engine, operands):  # type: ignore[no-untyped-def]
+@subroutine("int64(int64, int64, int64, int64)", inline=True)
+def run_engine(state, command, operands, engine):  # type: ignore[no-untyped-def]
     """Status of a command of the queues: what its engine says."""
     return call_engine(engine, operands, state)
 
@@ -351,8 +351,8 @@ def build_interpreter(
 
     Other interpreters pass hooks of their own: `on_scalar(state)` is called after each command that the loop executes
     itself; `before_command(state, command, operands)` and `on_command` before and after each other one, also LDS, STS
-    and REPORT, with the command's address and its operands, registers replaced. `run_command(state, engine, operands)`
-    and `move_scalar(state, operands)` stand for the execution of a command, and of LDS and STS.
+    and REPORT, with the command's address and its operands, registers replaced. `run_command(state, command, operands,
+    engine)` and `move_scalar(state, command, operands)` stand for the execution of a command, and of LDS and STS.
     """
 
     def interpreter(state):  # type: ignore[no-untyped-def]
@@ -382,7 +382,7 @@ def build_interpreter(
                     break
                 before_command(state, command, operands)
                 before_engine(state, opcode, stream + following * 8)
-                status = run_command(state, engine, operands)
+                status = run_command(state, command, operands, engine)
                 if status != OK:
                     if status != WITH_NEXT:
                         break
@@ -407,7 +407,7 @@ def build_interpreter(
             elif opcode >= _LDS:
                 operands = resolve_operands(state, command)
                 before_command(state, command, operands)
-                status = move_scalar(state, operands)
+                status = move_scalar(state, command, operands)
                 if status != OK:
                     break
                 on_command(state, command, operands)

@@ -9,6 +9,8 @@ step. For minimum and maximum the order does not matter, nor for integers.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,15 +37,35 @@ _Combine = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 
 
 @dataclass(frozen=True)
+class _Quick:
+    """`fold` gives what the exact one gives, but for rows whose result compares equal to one of `doubtful`, or whose
+    fold by `test`, where there is one, is NaN."""
+
+    fold: _Fold
+    doubtful: tuple[float, ...]
+    test: _Fold | None = None
+
+    def emit_doubt(self, builder: ir.IRBuilder, results: ir.Value, tested: ir.Value | None) -> ir.Value:
+        """Where a vector of results, or one, does not hold."""
+        found = [builder.fcmp_ordered("==", results, filled(results.type, value)) for value in self.doubtful]
+        if tested is not None:
+            found.append(builder.fcmp_unordered("uno", tested, tested))
+        return functools.reduce(builder.or_, found)
+
+
+@dataclass(frozen=True)
 class _Fold:
     """`combine` works on what `prepare` makes of a vector of elements, of type `prepared`; `finish` makes elements of
-    it again, with canonical NaNs."""
+    it again, with canonical NaNs. `begin` is what becomes of a row's first vector, and `quick`, where there is one, a
+    fold that costs less and says when it does not hold."""
 
     element: ir.Type
     prepared: ir.Type
     combine: _Combine
     prepare: _Unary
     finish: _Unary
+    begin: _Unary = lambda builder, x: x
+    quick: _Quick | None = None
 
     @property
     def row_type(self) -> ir.VectorType:
@@ -108,7 +130,7 @@ def _emit_lanes(builder: ir.IRBuilder, fold: _Fold, base: ir.Value, row: ir.Valu
     loop, after, tail, done = (
         builder.append_basic_block(f"lanes.{name}") for name in ("loop", "after", "tail", "done")
     )
-    head = fold.prepare(builder, builder.load(base, align=1))
+    head = fold.begin(builder, fold.prepare(builder, builder.load(base, align=1)))
     first = builder.block
     builder.cbranch(builder.icmp_signed(">", whole, _I64(1)), loop, after)
 
@@ -152,7 +174,7 @@ def _emit_fold(builder: ir.IRBuilder, fold: _Fold, address: ir.Value, row: ir.Va
 
     builder.position_at_end(short)
     present = builder.icmp_signed("<", _iota(LANES), _splat(builder, row, LANES))
-    lanes = fold.prepare(builder, _partial_load(builder, base, vector, present))
+    lanes = fold.begin(builder, fold.prepare(builder, _partial_load(builder, base, vector, present)))
     few = _fold_lanes(builder, fold.combine, lanes, row)
     builder.branch(done)
 
@@ -168,8 +190,35 @@ def _emit_fold(builder: ir.IRBuilder, fold: _Fold, address: ir.Value, row: ir.Va
     return fold.finish(builder, result)
 
 
-def _emit_group(builder: ir.IRBuilder, fold: _Fold, dst: ir.Value, address: ir.Value, row: ir.Value) -> None:
-    """The folds of GROUP consecutive rows of at least 32 elements, to `dst`.
+def _emit_quick_fold(builder: ir.IRBuilder, fold: _Fold, address: ir.Value, row: ir.Value) -> ir.Value:
+    """`_emit_fold`, quickly where that holds."""
+    quick = fold.quick
+    if quick is None:
+        return _emit_fold(builder, fold, address, row)
+    result = _emit_fold(builder, quick.fold, address, row)
+    tested = None if quick.test is None else _emit_fold(builder, quick.test, address, row)
+    place = cgutils.alloca_once_value(builder, result)
+    with builder.if_then(quick.emit_doubt(builder, result, tested), likely=False):
+        builder.store(_emit_fold(builder, fold, address, row), place)
+    return builder.load(place)
+
+
+def _emit_quick_group(builder: ir.IRBuilder, fold: _Fold, address: ir.Value, row: ir.Value) -> ir.Value:
+    """`_emit_group`, quickly where that holds for all its rows."""
+    quick = fold.quick
+    if quick is None:
+        return _emit_group(builder, fold, address, row)
+    results = _emit_group(builder, quick.fold, address, row)
+    tested = None if quick.test is None else _emit_group(builder, quick.test, address, row)
+    doubt = builder.bitcast(quick.emit_doubt(builder, results, tested), ir.IntType(GROUP))
+    place = cgutils.alloca_once_value(builder, results)
+    with builder.if_then(builder.icmp_unsigned("!=", doubt, doubt.type(0)), likely=False):
+        builder.store(_emit_group(builder, fold, address, row), place)
+    return builder.load(place)
+
+
+def _emit_group(builder: ir.IRBuilder, fold: _Fold, address: ir.Value, row: ir.Value) -> ir.Value:
+    """The folds of GROUP consecutive rows of at least 32 elements, as a vector.
 
     Rows share instructions: a vector holds 16 lanes of one row, then 8 of two, 4 of four, 2 of eight, 1 of eight.
     """
@@ -187,8 +236,7 @@ def _emit_group(builder: ir.IRBuilder, fold: _Fold, dst: ir.Value, address: ir.V
         others = rows[1::2] or [undefined]
         rows = [_fold_groups(builder, fold.combine, *pair, count) for pair in zip(rows[::2], others, strict=True)]
         count //= 2
-    results = _half(builder, fold.finish(builder, rows[0]), 0, GROUP)
-    builder.store(results, builder.inttoptr(dst, results.type.as_pointer()), align=1)
+    return _half(builder, fold.finish(builder, rows[0]), 0, GROUP)
 
 
 def _fold_groups(builder: ir.IRBuilder, combine: _Combine, one: ir.Value, other: ir.Value, count: int) -> ir.Value:
@@ -211,7 +259,7 @@ def _make_fold(rule: _Fold, dtype: str) -> Any:
         """The ordered fold of `row` elements at `address`."""
 
         def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
-            return _emit_fold(builder, rule, values[0], values[1])
+            return _emit_quick_fold(builder, rule, values[0], values[1])
 
         return value(types.int64, types.int64), generate
 
@@ -224,7 +272,8 @@ def _make_group_fold(rule: _Fold) -> Any:
         """The ordered folds of GROUP rows of at least 32 elements at `address`, to `dst`."""
 
         def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[ir.Value]) -> ir.Value:
-            _emit_group(builder, rule, *values)
+            results = _emit_quick_group(builder, rule, *values[1:])
+            builder.store(results, builder.inttoptr(values[0], results.type.as_pointer()), align=1)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, types.int64), generate
@@ -285,7 +334,26 @@ def _extreme(dtype: str, less: str, nan_wins: bool) -> _Fold:
             return emit_canonical(builder, form, pattern)
         return _canonical(builder, builder.bitcast(pattern, like(memory_type(dtype), pattern)))
 
-    return _Fold(memory_type(dtype), integer, combine, prepare, finish)
+    quick = _quick_extreme(dtype, less, nan_wins) if form is None else None
+    return _Fold(memory_type(dtype), integer, combine, prepare, finish, quick=quick)
+
+
+def _quick_extreme(dtype: str, less: str, nan_wins: bool) -> _Quick:
+    """The extreme by comparing floats, which passes over NaNs once the first vector has none: right unless a NaN should
+    win, or the result is a zero, whose sign may be the wrong one, or what NaNs of the first vector became.
+    """
+    element = memory_type(dtype)
+    worst = -math.inf if less == "<" else math.inf
+
+    def combine(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+        return builder.select(builder.fcmp_ordered(">" if less == "<" else "<", y, x), y, x)
+
+    def begin(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+        return builder.select(builder.fcmp_unordered("uno", x, x), filled(x.type, worst), x)
+
+    same: _Unary = lambda builder, x: x  # noqa: E731
+    fold = _Fold(element, element, combine, same, same, begin)
+    return _Quick(fold, (0.0, worst), _arithmetic(dtype, "fadd") if nan_wins else None)
 
 
 _FLOAT_FOLDS: Final[dict[str, Callable[[str], _Fold]]] = {

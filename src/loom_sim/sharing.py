@@ -25,7 +25,7 @@ from loom_core.isa.encoding import Command, Reg, operand_layout
 from loom_core.isa.machine import MachineConfig
 from loom_core.isa.sce import ALL_SCE_OPS
 from loom_core.objfile import CoreAxis
-from loom_sim import engines, footprint, survey
+from loom_sim import footprint, survey
 from loom_sim import state as words
 
 if TYPE_CHECKING:
@@ -402,7 +402,7 @@ class _Survey:
         absolute: bool,
         contested: npt.NDArray[np.int64] | None,
     ) -> None:
-        from loom_sim.program import Launch, engine_call
+        from loom_sim.program import Launch
 
         spaces = 1 + program.object.spaces
         self._hulls = np.zeros((spaces, survey.KINDS, survey.HULL_WORDS), np.int64)
@@ -419,7 +419,7 @@ class _Survey:
             kept = np.empty((MOST_PIECES, survey.PIECE_WORDS), np.int64)
             found[survey.PIECES], found[survey.PIECE_LIMIT] = kept.ctypes.data, MOST_PIECES
             found[survey.CONTESTED] = contested.ctypes.data
-        run = Launch(program, engine_call(engines.surveying_interpreter_address()))
+        run = Launch(program)
         run.take(launch, axis, part)
         run.state[counter] = part[0]
         run.state[words.SURVEY] = found.ctypes.data

@@ -1,4 +1,4 @@
-"""The surveying interpreter: follows a command stream without running its engines, and notes which bytes of HBM its
+"""Surveys: the interpreter follows a command stream without running its engines, and notes which bytes of HBM its
 commands would read and write, and about how long they would take.
 
 Scalars that are loaded from memory are taken as 0: whether they decide an address or a branch says `scalars_decide` of
@@ -29,6 +29,7 @@ from loom_sim import descriptors as d
 from loom_sim import footprint as box
 from loom_sim.checker import tidy
 from loom_sim.footprint import find_moves
+from loom_sim.interpreter import build_interpreter, run_engine, scalar_memory
 from loom_sim.jit import subroutine
 from loom_sim.memory import PRODUCT_LIMIT, bounded_product, larger, load_word, smaller, store_word
 from loom_sim.state import LIVE_REGISTERS, OK, PROGRAMS, REGISTERS, SPACE_COUNT, SPACE_WORDS, SPACES, STREAM, SURVEY
@@ -45,8 +46,7 @@ CONTESTED: Final = 6  # address of lo, hi a space; accesses outside leave no pie
 AXIS_COUNTER: Final = 7  # the word of the state with the counter of the loop over the divided axis
 ABSOLUTE: Final = 8  # 1: all spaces count as space 1, their bytes by host address, because they may overlap
 ORDER_FREE: Final = 9  # address of a word a SCE opcode: 1 where the order of such atomics does not matter
-CURRENT_WORD: Final = 10  # of the command that is looked at
-WORDS: Final = 11
+WORDS: Final = 10
 
 READ, WRITE, ATOMIC = range(3)
 KINDS: Final = 3
@@ -178,8 +178,8 @@ def estimate(state, operands):  # type: ignore[no-untyped-def]
     return steps // _STEPS_A_NS
 
 
-@subroutine("void(int64, int64)", inline=True)
-def survey_command(state, operands):  # type: ignore[no-untyped-def]
+@subroutine("int64(int64, int64, int64)")
+def survey_command(state, command, operands):  # type: ignore[no-untyped-def]
     survey = load_word(state, SURVEY)
     boxes = load_word(survey, BOXES)
     count = find_moves(operands, boxes)
@@ -187,41 +187,34 @@ def survey_command(state, operands):  # type: ignore[no-untyped-def]
     if count == 0:
         nanoseconds += estimate(state, operands)
     else:
-        at = boxes
-        moved = load_word(at, box.WIDTH)
-        for dim in range(load_word(at, box.RANK_USED)):
-            moved = bounded_product(moved, load_word(at, box.SIZES + dim))
+        moved = load_word(boxes, box.WIDTH)
+        for dim in range(load_word(boxes, box.RANK_USED)):
+            moved = bounded_product(moved, load_word(boxes, box.SIZES + dim))
         nanoseconds += moved // _BYTES_A_NS
     atomic = kind_of_atomic(operands, load_word(survey, ORDER_FREE))
-    word = load_word(survey, CURRENT_WORD)
+    word = (command - load_word(state, STREAM)) // 8
     for number in range(count):
         note_box(state, survey, boxes + number * box.BOX_BYTES, atomic, word)
     store_word(survey, NANOSECONDS, load_word(survey, NANOSECONDS) + nanoseconds)
-
-
-@subroutine("void(int64, int64, int64)", inline=True)
-def note_word(state, command, operands):  # type: ignore[no-untyped-def]
-    store_word(load_word(state, SURVEY), CURRENT_WORD, (command - load_word(state, STREAM)) // 8)
-
-
-@subroutine("int64(int64, int64, int64)", inline=True)
-def survey_engine(state, engine, operands):  # type: ignore[no-untyped-def]
-    survey_command(state, operands)
     return OK
 
 
-@subroutine("int64(int64, int64)", inline=True)
-def survey_scalar(state, operands):  # type: ignore[no-untyped-def]
-    survey_command(state, operands)
+@subroutine("int64(int64, int64, int64, int64)", inline=True)
+def run_or_survey(state, command, operands, engine):  # type: ignore[no-untyped-def]
+    if load_word(state, SURVEY) == 0:
+        return run_engine(state, command, operands, engine)
+    return survey_command(state, command, operands)
+
+
+@subroutine("int64(int64, int64, int64)")
+def move_or_survey(state, command, operands):  # type: ignore[no-untyped-def]
+    if load_word(state, SURVEY) == 0:
+        return scalar_memory(state, command, operands)
     if load_word(operands, -2) & 255 == OP_LDS:
         store_word(state, LIVE_REGISTERS + (load_word(operands, 0) & (REGISTERS - 1)), 0)
-    return OK
+    return survey_command(state, command, operands)
 
 
 def build_surveying_interpreter() -> Callable[[int], int]:
-    """The command processor that surveys."""
-    from loom_sim.interpreter import build_interpreter, ignore_scalar
-
-    return build_interpreter(
-        ignore_scalar, before_command=note_word, run_command=survey_engine, move_scalar=survey_scalar
-    )
+    """The command processor, which surveys where there is an array at SURVEY."""
+    return build_interpreter(run_command=run_or_survey, move_scalar=move_or_survey)

@@ -7,8 +7,8 @@ import pytest
 import loom_core.codegen.control
 import loom_core.codegen.kernel
 import loom_core.ops  # noqa: F401
+from loom_core.codegen.groups import VIRTUAL
 from loom_core.codegen.registry import LOWERINGS
-from loom_core.codegen.schedule import VIRTUAL
 from loom_core.interp.run import INTERPRETED
 from loom_core.ir.op import REGISTRY, Op
 

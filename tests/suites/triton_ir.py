@@ -190,7 +190,10 @@ def mutations(options: argparse.Namespace) -> Iterator[str]:
         if number % 1000 == 999:
             print(f"{number + 1} of {options.count}, {time.monotonic() - start:.0f} s, {dict(found)}", flush=True)
     if options.write:
-        text = f"{found['refused']} refused with line and hint, {found['imported']} with a meaning; no other error"
+        others = options.count - found["refused"] - found["imported"]
+        text = (
+            f"{found['refused']} refused with line and hint, {found['imported']} with a meaning, {others} other errors"
+        )
         record("damaged texts", options.count, text)
 
 

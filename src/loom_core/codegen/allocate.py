@@ -10,8 +10,11 @@ from loom_core.codegen.emitter import Address, Emitted, Emitter, LoopSpan, Regis
 from loom_core.codegen.errors import TileTooLarge, TooManyScalars
 from loom_core.ir.block import Function
 from loom_core.isa.machine import MachineConfig, round_up
+from loom_core.ops import matmul
 
 WINDOW_ALIGNMENT = 64
+RESTING = 64
+"""Commands after which nothing waits for a window any more."""
 
 
 class Lifetimes:
@@ -68,25 +71,52 @@ def number_registers(lifetimes: Lifetimes, function: Function, machine: MachineC
 
 
 def place_windows(lifetimes: Lifetimes, function: Function, machine: MachineConfig) -> int:
-    """Give every window an address, largest first, lowest that is free during its life. Returns the bytes used."""
-    placed: list[Window] = []  # by address
-    used = 0
+    """Give every window an address, largest first. Returns the bytes used.
+
+    A window that takes the place of another one makes an engine wait for the last that touched it. In kernels with
+    products, where engines overlap, it takes the place that has been free for the longest; else the lowest one, so that
+    little memory is touched.
+    """
     windows = [item for item in lifetimes.spans if isinstance(item, Window)]
-    for window in sorted(windows, key=lambda w: (-w.total, lifetimes.spans[w])):
-        first, last = lifetimes.spans[window]
-        offset = 0
-        for other in placed:
-            if other.offset >= offset + window.total:
-                break
-            born, died = lifetimes.spans[other]
-            if born <= last and first <= died and offset < other.offset + other.total:
-                offset = round_up(other.offset + other.total, WINDOW_ALIGNMENT)
-        window.offset = offset
-        used = max(used, offset + window.total)
-        bisect.insort(placed, window, key=lambda w: w.offset)
-    if used > machine.sram_bytes:
+    limit = machine.sram_bytes
+    overlaps = any(isinstance(op, matmul.Dot) for op in function.walk())
+    used = _place(windows, lifetimes, limit, RESTING if overlaps else 0)
+    if used > limit:
+        used = _place(windows, lifetimes, limit, 0)
+    if used > limit:
         raise _too_large(windows, used, function, machine)
     return used
+
+
+def _place(windows: list[Window], lifetimes: Lifetimes, limit: int, resting: int) -> int:
+    placed: list[Window] = []  # by address
+    used = 0
+    for window in sorted(windows, key=lambda w: (-w.total, lifetimes.spans[w])):
+        window.offset = _free_place(window, placed, lifetimes, limit, resting)
+        used = max(used, window.offset + window.total)
+        bisect.insort(placed, window, key=lambda w: w.offset)
+    return used
+
+
+def _free_place(window: Window, placed: list[Window], lifetimes: Lifetimes, limit: int, resting: int) -> int:
+    """The lowest address that is free during a window's life, of those below the limit that rest the longest around it,
+    in commands, up to `resting`.
+    """
+    first, last = lifetimes.spans[window]
+    best, longest = -1, -1
+    for offset in sorted({0, *(round_up(other.offset + other.total, WINDOW_ALIGNMENT) for other in placed)}):
+        if best >= 0 and offset + window.total > limit:
+            break
+        rest = resting
+        for other in placed:
+            if other.offset < offset + window.total and offset < other.offset + other.total:
+                born, died = lifetimes.spans[other]
+                rest = min(rest, max(first - died, born - last) - 1)
+        if rest > longest:
+            best, longest = offset, rest
+        if longest >= resting:
+            break
+    return best
 
 
 def _too_large(windows: list[Window], used: int, function: Function, machine: MachineConfig) -> TileTooLarge:

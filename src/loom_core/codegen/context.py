@@ -12,8 +12,9 @@ from loom_core.base.dtype import DType
 from loom_core.codegen.cores import CoreAxes
 from loom_core.codegen.emitter import Access, Address, Emitter, Operand, Register, Window
 from loom_core.codegen.errors import CodegenFault, NoSuchQueue
+from loom_core.codegen.groups import VIEWS
 from loom_core.codegen.rings import Ring
-from loom_core.codegen.schedule import VIEWS, BlockSchedule
+from loom_core.codegen.schedule import BlockSchedule
 from loom_core.codegen.storage import Sharing, Tile, row_major, tile_of
 from loom_core.ir.block import Block, Function
 from loom_core.ir.op import Op

@@ -8,13 +8,13 @@ from loom_core.codegen.carry import assign, assign_all, place
 from loom_core.codegen.context import Context
 from loom_core.codegen.emitter import Register
 from loom_core.codegen.errors import TooManyLoops
+from loom_core.codegen.groups import VIEWS, Group
 from loom_core.codegen.memory import is_scalar_load, load_to_register, pack_from_sram
 from loom_core.codegen.prefetch import Counter, Prefetch
 from loom_core.codegen.registry import LOWERINGS, lowers
 from loom_core.codegen.rings import advance_rings, start_rings
 from loom_core.codegen.scalar import emit_scalar
 from loom_core.codegen.scalar_ops import is_integral, on_command_processor
-from loom_core.codegen.schedule import VIEWS, Group
 from loom_core.codegen.storage import needs_window
 from loom_core.codegen.stream import lower_group
 from loom_core.ir.block import Block

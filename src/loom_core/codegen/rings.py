@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from loom_core.codegen.emitter import Address, Emitter, Operand, Register, Window
 from loom_core.codegen.errors import CannotTakeTurns
-from loom_core.codegen.schedule import on_stream_engine
+from loom_core.codegen.groups import on_stream_engine
 from loom_core.ir.block import Block
 from loom_core.ir.value import Value
 from loom_core.isa.machine import MachineConfig

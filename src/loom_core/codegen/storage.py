@@ -10,14 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loom_core.codegen.emitter import Address, Operand, Window
+from loom_core.codegen.groups import VIEWS, VIRTUAL, Group, uses_through_views
 from loom_core.codegen.scalar_ops import is_integral, on_command_processor
-from loom_core.codegen.schedule import (
-    VIEWS,
-    VIRTUAL,
-    BlockSchedule,
-    Group,
-    uses_through_views,
-)
+from loom_core.codegen.schedule import BlockSchedule
 from loom_core.ir.block import Block
 from loom_core.ir.value import Value
 from loom_core.isa.machine import MachineConfig, acc_shape

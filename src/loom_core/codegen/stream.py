@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from loom_core.codegen.context import Context
 from loom_core.codegen.emitter import Access, Address, Operand
 from loom_core.codegen.errors import CodegenFault, TooManyDimensions, Unsupported
+from loom_core.codegen.groups import Group
 from loom_core.codegen.registry import lowers
-from loom_core.codegen.schedule import Group
 from loom_core.codegen.storage import Tile, row_major
 from loom_core.ir.op import REGISTRY, Op
 from loom_core.ir.value import Value

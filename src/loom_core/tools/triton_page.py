@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from loom_core.importers import ttir
+from loom_core.importers.ttir.assembly import INSTRUCTIONS
 from loom_core.importers.ttir.importer import TABLE
 from loom_core.importers.ttir.refused import PARTS, REASONS
 from loom_core.tools.ops_page import table
@@ -57,7 +58,17 @@ def triton_ir_markdown() -> str:
         rest = [(f"`{name}`{_only(name, by_version)}", treatment(name) or "") for name in own if name not in taken]
         if rest:
             lines += table(("refused", "why"), ((name, why.removeprefix("refused: ")) for name, why in rest))
+    lines += [*_assembly()]
     return "\n".join(lines)
+
+
+def _assembly() -> Iterator[str]:
+    yield from ("## Inline assembly", "")
+    yield "Of `tt.elementwise_inline_asm` these instructions of PTX are known, one at a time on one element. Those that"
+    yield "are approximate on a GPU are as exact as the language's functions; `ftz` takes subnormal numbers as zeros:"
+    yield ""
+    yield ", ".join(f"`{name}`" for name in sorted(INSTRUCTIONS)) + "."
+    yield ""
 
 
 def _only(name: str, by_version: dict[str, list[str]]) -> str:

@@ -52,7 +52,8 @@ def test_mutations() -> None:
         (module(TWO_ENTRIES, "%c: i1"), 5, "entered at several blocks"),
         (module("cf.br ^bb1\n^bb1:\ntt.return"), 5, "ends a block"),
         (module("cf.br ^bb2\n^bb1:"), 3, "no block ^bb2"),
-        (module('%a = tt.elementwise_inline_asm "nop" {constraints = ""} : i32'), 3, "code of a GPU"),
+        (module('%c = arith.constant 1 : i32\n%a = tt.elementwise_inline_asm "nop" {constraints = ""} %c : i32 -> i32'),
+         4, "code of a GPU"),
         ("module {" + "(" * 3000, 1, "is missing"),
     ],
 )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loom_core.base.knobs import knobs
 from loom_core.importers.ttir.errors import UnsupportedOperation
 from ltl.host_descriptor import TensorDescriptor
 from ltl.imported import ImportedKernel
@@ -31,12 +32,13 @@ def product(a_ptr, b_ptr, c_ptr, M, N, K, ROWS: tl.constexpr, COLUMNS: tl.conste
     c.store([row, column], total.to(tl.float16))
 
 
-def test_a_pipelined_product_with_descriptors_in_memory() -> None:
+@pytest.mark.parametrize(("capability", "instruction"), [(90, "warp_group_dot"), (100, "tc_gen5_mma")])
+def test_a_pipelined_product_with_descriptors_in_memory(capability: int, instruction: str) -> None:
     """Three buffers, barriers with phases, asynchronous products, predicated copies that run ahead."""
     signature = {**dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp16"), **dict.fromkeys("MNK", "i32")}
     constants = {"ROWS": 64, "COLUMNS": 32, "DEPTH": 32}
-    text = module_text(product, signature, constants, stages=("ttir", "ttgir"))
-    for name in ("tensormap_create", "wait_barrier", "async_tma_copy_global_to_local", "warp_group_dot"):
+    text = module_text(product, signature, constants, stages=("ttir", "ttgir"), capability=capability)
+    for name in ("tensormap_create", "wait_barrier", "async_tma_copy_global_to_local", instruction):
         assert f"ttng.{name}" in text
     m, n, k = 80, 48, 72
     a, b = (RNG.integers(-3, 4, shape).astype(np.float16) for shape in ((m, k), (k, n)))
@@ -44,6 +46,43 @@ def test_a_pipelined_product_with_descriptors_in_memory() -> None:
     run(text, a, b, c, m, n, k, grid=(2, 2))
     assert np.array_equal(c, (a.astype(float) @ b.astype(float)).astype(np.float16))
     assert "gather" not in ImportedKernel(text).compile().manifest["commands"]
+
+
+@triton.jit
+def attention(q_at, k_at, v_at, out, S, scale, ROWS: tl.constexpr, COLUMNS: tl.constexpr, D: tl.constexpr):
+    row, column, d = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, COLUMNS), tl.arange(0, D)
+    q = tl.load(q_at + row[:, None] * D + d[None, :])
+    total, sums = tl.zeros((ROWS, D), tl.float32), tl.zeros((ROWS,), tl.float32)
+    largest = tl.full((ROWS,), -1e30, tl.float32)
+    for s in range(0, S, COLUMNS):
+        k = tl.load(k_at + (s + column)[None, :] * D + d[:, None])
+        v = tl.load(v_at + (s + column)[:, None] * D + d[None, :])
+        x = tl.dot(q, k) * scale
+        new = tl.maximum(largest, tl.max(x, 1))
+        p, factor = tl.exp2(x - new[:, None]), tl.exp2(largest - new)
+        sums = sums * factor + tl.sum(p, 1)
+        total = tl.dot(p.to(tl.float16), v, total * factor[:, None])
+        largest = new
+    tl.store(out + row[:, None] * D + d[None, :], (total / sums[:, None]).to(tl.float16))
+
+
+def test_attention_of_three_generations() -> None:
+    """Asynchronous copies, products of warps and of warp groups, tensor memory: all the bits of the source."""
+    s, d = 128, 64
+    q, k, v = (RNG.standard_normal((s, d)).astype(np.float16) for _ in range(3))
+    signature = {**dict.fromkeys(("q_at", "k_at", "v_at", "out"), "*fp16"), "S": "i32", "scale": "fp32"}
+    constants = {"ROWS": 64, "COLUMNS": 64, "D": d}
+    results = []
+    for capability, stages in ((90, ()), (80, ("ttir", "ttgir")), (90, ("ttir", "ttgir")), (100, ("ttir", "ttgir"))):
+        text = module_text(attention, signature, constants, stages=stages, capability=capability)
+        out = np.zeros((s, d), np.float16)
+        with knobs.override(interpret=True):
+            ImportedKernel(text)[(s // 64,)](q, k, v, out, s, 0.18)
+        results.append(out.tobytes())
+    assert len(set(results)) == 1
+    scores = np.exp2(0.18 * (q.astype(float) @ k.astype(float).T))
+    exact = scores @ v.astype(float) / scores.sum(1, keepdims=True)
+    assert np.abs(np.frombuffer(results[0], np.float16).reshape(s, d) - exact).max() < 2e-3
 
 
 @triton.jit

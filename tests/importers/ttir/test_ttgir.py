@@ -99,7 +99,7 @@ def test_stores_and_transposed_loads() -> None:
     [
         ("ttng.arrive_barrier %i0, 1 : i32", "warps that run different code"),
         ("ttg.warp_specialize(%i0) : (i32) -> ()", "different code"),
-        ("ttng.tc_gen5_mma %i0, %i0, %i0, %i0, %i0 : i32", "tensor memory"),
+        ("ttng.tc_gen5_mma_scaled %i0, %i0, %i0, %i0, %i0 : i32", "tensor memory"),
         ("amdg.buffer_load %i0 : i32", "AMD"),
         ("ttng.unheard %i0 : i32", "NVIDIA"),
         ("ttg.unheard %i0 : i32", "copies and layouts"),
@@ -120,8 +120,8 @@ def test_what_has_no_sequential_meaning_is_refused(line: str, reason: str) -> No
 
 
 def test_layouts_that_are_not_known_are_refused() -> None:
-    text = "#t = #ttng.tensor_memory_encoding<blockM = 128>\n" + module("%a = tt.nothing : tensor<8xf32, #t>")
-    with pytest.raises(UnsupportedType, match="tensor_memory_encoding"):
+    text = "#t = #ttng.tensor_memory_scales_encoding<>\n" + module("%a = tt.nothing : tensor<8xf32, #t>")
+    with pytest.raises(UnsupportedType, match="tensor_memory_scales_encoding"):
         ImportedKernel(text)
     with pytest.raises(TritonIrError, match="layout #absent is not defined"):
         ImportedKernel(module("%a = tt.nothing : tensor<8xf32, #absent>"))

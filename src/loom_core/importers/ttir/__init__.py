@@ -9,6 +9,7 @@ from loom_core.base.dtype import i64
 from loom_core.base.location import Location
 from loom_core.importers.ttir import (
     arith,
+    assembly,
     branches,
     extended,
     folds,
@@ -19,6 +20,7 @@ from loom_core.importers.ttir import (
     shapes,
     shared,
     structured,
+    tensor_memory,
     tma,
     windows,
 )
@@ -36,7 +38,8 @@ from loom_core.ops.control import Return
 from loom_core.trace.context import tracing
 
 TABLES = (
-    arith, branches, extended, folds, memory, pointers, products, program, shapes, shared, structured, tma, windows,
+    arith, assembly, branches, extended, folds, memory, pointers, products, program, shapes, shared, structured,
+    tensor_memory, tma, windows,
 )  # fmt: skip
 
 

@@ -90,9 +90,13 @@ def _least_normal(importer: Importer, value: Value, dtype: DType) -> Value:
 
 @row("arith.flush_denormals", operands=1, types="same")
 def _flush(importer: Importer, op: Operation, operands: list[Any]) -> Value:
+    dtype_of(importer, op, operands[0], "float")
+    return flushed(importer, operands[0])
+
+
+def flushed(importer: Importer, value: Value) -> Value:
     """Subnormal numbers as zeros of their sign."""
-    (value,) = operands
-    dtype = dtype_of(importer, op, value, "float")
+    dtype = value.type.dtype
     small = _compare(importer, importer.create(ops.Abs, value), _least_normal(importer, value, dtype), "lt")
     zero = importer.create(special.CopySign, _zero(importer, value), value)
     return importer.create(ops.Select, small, zero, value)  # type: ignore[no-any-return]

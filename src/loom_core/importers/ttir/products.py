@@ -31,7 +31,7 @@ def dot(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     if not op.result_types:
         importer.wrong(op, "the type of its result is missing")
     importer.check_type(op, acc, op.result_types[0], "the accumulator")
-    _check_product(importer, op, a, b, acc)
+    check_product(importer, op, a, b, acc)
     precision = _precision(importer, op) if a.type.dtype is core.f32 else "ieee"
     result, inner = acc.type.dtype, accumulator(a.type.dtype)
     # Sums begin at +0 where there is no accumulator.
@@ -48,7 +48,8 @@ def accumulator(dtype: core.DType) -> core.DType:
     return core.f32 if dtype.is_float else core.i32
 
 
-def _check_product(importer: Importer, op: Operation, a: Any, b: Any, acc: Any) -> None:
+def check_product(importer: Importer, op: Operation, a: Any, b: Any, acc: Any) -> None:
+    """WrongOperands for tiles that cannot be multiplied and added."""
     if not all(isinstance(value, Value) for value in (a, b, acc)):
         importer.wrong(op, "it takes tiles")
     shapes = [value.type.shape for value in (a, b, acc)]

@@ -6,10 +6,9 @@ from typing import Final
 
 _MASKED = "it stands in modules only while Triton's pipeliner works"
 _WARPS = "it is for warps that run different code at once, which has no sequential meaning"
-_TENSOR_MEMORY = "it uses the tensor memory of NVIDIA's Blackwell GPUs"
+_SCALES = "scales lie in the tensor memory of NVIDIA's Blackwell GPUs in an order of their own"
 _CLUSTER = "it is for several thread blocks that work together"
 _PARALLEL = "Triton makes no loops whose iterations have no order"
-_ASSEMBLY = "inline assembly is code of a GPU"
 
 REASONS: Final[dict[str, str]] = {
     "arith.scaling_extf": "Triton makes no conversions with scales of MLIR's own, but tt.dot_scaled",
@@ -22,8 +21,7 @@ REASONS: Final[dict[str, str]] = {
     "scf.parallel": _PARALLEL,
     "scf.reduce": _PARALLEL,
     "scf.reduce.return": _PARALLEL,
-    "tt.elementwise_inline_asm": _ASSEMBLY,
-    "ttg.inline_asm": _ASSEMBLY,
+    "ttg.inline_asm": "inline assembly is code of a GPU",
     "ttg.local_atomic_scatter_rmw": "of what is done atomically in shared memory Loom does not know the order",
     "ttg.mask": _MASKED,
     "ttg.mask.return": _MASKED,
@@ -46,15 +44,8 @@ REASONS: Final[dict[str, str]] = {
     "ttng.cluster_wait": _CLUSTER,
     "ttng.fence_mbarrier_init_release_cluster": _CLUSTER,
     "ttng.packed_arith": "it is an instruction of NVIDIA's Blackwell GPUs",
-    "ttng.tc_gen5_commit": _TENSOR_MEMORY,
-    "ttng.tc_gen5_mma": _TENSOR_MEMORY,
-    "ttng.tc_gen5_mma_scaled": _TENSOR_MEMORY,
-    "ttng.tmem_alloc": _TENSOR_MEMORY,
-    "ttng.tmem_copy": _TENSOR_MEMORY,
-    "ttng.tmem_load": _TENSOR_MEMORY,
-    "ttng.tmem_store": _TENSOR_MEMORY,
-    "ttng.tmem_subslice": _TENSOR_MEMORY,
-    "ttng.tmem_wait": _TENSOR_MEMORY,
+    "ttng.tc_gen5_mma_scaled": _SCALES,
+    "ttng.tmem_copy": _SCALES,
     # What stands elsewhere than where it belongs; in its place it is imported with what it is part of.
     **dict.fromkeys(
         ("tt.return", "func.return", "cf.br", "cf.cond_br", "cf.switch", "scf.condition", "scf.yield", "ub.unreachable",

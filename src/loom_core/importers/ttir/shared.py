@@ -147,21 +147,25 @@ def _convert_layout(importer: Importer, op: Operation, operands: list[Any]) -> A
 # ---- shared memory ---------------------------------------------------------------------------------------------------
 
 
-def _memory(importer: Importer, op: Operation) -> IrType:
+def memory_type(importer: Importer, op: Operation) -> IrType:
     """The type of shared memory that an operation gives."""
-    types = op.result_types or op.types
-    if not types or types[-1].name != "memdesc" or types[-1].element is None or 0 in types[-1].shape:
+    types = [type for type in op.result_types or op.types if type.name == "memdesc"]
+    if not types or types[-1].element is None or 0 in types[-1].shape:
         importer.wrong(op, "the type of its shared memory is missing")
     return types[-1]
 
 
-@row("ttg.local_alloc", operands=(0, 1), types="free", attributes=("alignment", "allocation.offset"), structured=True)
-def _allocate(importer: Importer, op: Operation, operands: list[Any]) -> Buffer:
-    type = _memory(importer, op)
+def allocate(importer: Importer, op: Operation, type: IrType) -> Buffer:
+    """New memory of a type."""
     element = tile_type(type.element or type, op.position)
     dtype = core.i8 if element.dtype.is_bool else element.dtype
     pointer: Value = importer.create(Window, shape=type.shape, dtype=dtype)
-    buffer = Buffer(pointer, type.shape, row_major(type.shape))
+    return Buffer(pointer, type.shape, row_major(type.shape))
+
+
+@row("ttg.local_alloc", operands=(0, 1), types="free", attributes=("alignment", "allocation.offset"), structured=True)
+def _allocate(importer: Importer, op: Operation, operands: list[Any]) -> Buffer:
+    buffer = allocate(importer, op, memory_type(importer, op))
     if operands:
         write(importer, op, buffer, operands[0])
     return buffer
@@ -197,7 +201,7 @@ def _transpose(importer: Importer, op: Operation, operands: list[Any]) -> Buffer
 @row("ttg.memdesc_subslice", operands=1, types="free", structured=True)
 def _part(importer: Importer, op: Operation, operands: list[Any]) -> Buffer:
     """The elements from constant offsets on."""
-    buffer, shape = buffer_of(importer, op, operands[0]), _memory(importer, op).shape
+    buffer, shape = buffer_of(importer, op, operands[0]), memory_type(importer, op).shape
     offsets = [offset for names in op.lists for offset in names if isinstance(offset, int)]
     sizes = zip(offsets, shape, buffer.shape, strict=False)
     if len(op.lists) != 1 or not len(offsets) == len(shape) == len(buffer.shape) == len(op.lists[0]):
@@ -212,7 +216,7 @@ def _part(importer: Importer, op: Operation, operands: list[Any]) -> Buffer:
 @row("ttg.memdesc_reshape", "ttg.memdesc_reinterpret", operands=1, types="free", structured=True)
 def _reshape(importer: Importer, op: Operation, operands: list[Any]) -> Buffer:
     """The same elements in another shape, where they lie behind each other."""
-    buffer, type = buffer_of(importer, op, operands[0]), _memory(importer, op)
+    buffer, type = buffer_of(importer, op, operands[0]), memory_type(importer, op)
     element = tile_type(type.element or type, op.position)
     if element.element is not buffer.pointer.type.pointee:
         importer.refuse(op, f"{buffer} is taken as {type.element}")

@@ -92,9 +92,9 @@ def _create(importer: Importer, op: Operation, operands: list[Any]) -> None:
     block, sizes, strides, steps = (
         scalars(importer, op, names, count) for names, count in zip(op.lists, (rank, rank, rank - 1, rank), strict=True)
     )
-    if any(_known(step) != 1 for step in steps):
+    if any(known_number(step) != 1 for step in steps):
         importer.refuse(op, "its elements do not lie beside each other")
-    shape = [_known(size) for size in reversed(block)]
+    shape = [known_number(size) for size in reversed(block)]
     padding = _PADDINGS.get(integer_attribute(importer, op, "fill_mode"))
     if None in shape or padding is None:
         importer.refuse(op, "its block or padding is not known")
@@ -105,7 +105,7 @@ def _create(importer: Importer, op: Operation, operands: list[Any]) -> None:
     importer.scope[scratch.key] = Window(base, sizes[::-1], [*elements, one], (), known, padding)
 
 
-def _known(value: Value) -> int | None:
+def known_number(value: Value) -> int | None:
     """The number that a scalar is known to be, behind conversions."""
     while isinstance(value.defining_op, ops.Cast):
         value = value.defining_op.operand
@@ -115,7 +115,7 @@ def _known(value: Value) -> int | None:
 def _elements(importer: Importer, stride: Value, itemsize: int) -> Value:
     """A stride in bytes as one in elements; what was multiplied for it is taken as it was."""
     made = stride.defining_op
-    if isinstance(made, ops.Mul) and _known(made.operands[1]) == itemsize:
+    if isinstance(made, ops.Mul) and known_number(made.operands[1]) == itemsize:
         return made.operands[0]
     return importer.create(ops.Div, stride, importer.constant(stride.type, itemsize))  # type: ignore[no-any-return]
 
@@ -146,12 +146,13 @@ def _descriptor(importer: Importer, op: Operation, operands: list[Any]) -> Windo
      types="free", words=True, structured=True)  # fmt: skip
 def _barrier(importer: Importer, op: Operation, operands: list[Any]) -> None:
     """What a barrier waits for has been done where it began."""
-    _check_barrier(importer, op, operands[0])
+    check_barrier(importer, op, operands[0])
     if op.words not in ([], ["deps"]):
         importer.wrong(op, f"it does not take {op.words[0]}")
 
 
-def _check_barrier(importer: Importer, op: Operation, value: Imported) -> None:
+def check_barrier(importer: Importer, op: Operation, value: Imported) -> None:
+    """WrongOperands for what is no barrier."""
     buffer = buffer_of(importer, op, value)
     if buffer.shape != (1,) or buffer.pointer.type.pointee is not core.i64:
         importer.wrong(op, f"{buffer} is no barrier")
@@ -173,13 +174,13 @@ def _indices(importer: Importer, op: Operation, window: Window) -> list[Value]:
 def _filled(importer: Importer, op: Operation, window: Window, indices: list[Value], operands: list[Any]) -> None:
     """Read a block into shared memory where the last operand holds."""
     buffer = buffer_of(importer, op, operands[1])
-    _check_barrier(importer, op, operands[2])
+    check_barrier(importer, op, operands[2])
     holds = operands[3]
     if not isinstance(holds, Value) or holds.type != TileType(core.bool_):
         importer.wrong(op, f"its condition is {getattr(holds, 'type', holds)}")
     value = window.read_at(importer, op, indices, range(len(window.shape)), window.padding)
     value = _in_shape(importer, op, value, buffer)
-    if _known(holds) == 1:
+    if known_number(holds) == 1:
         write(importer, op, buffer, value)
         return
     if value.type.element is not buffer.pointer.type.pointee:

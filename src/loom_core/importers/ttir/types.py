@@ -26,6 +26,7 @@ _INTEGER: Final = re.compile(r"-?\d+")
 
 LAYOUTS: Final = frozenset(
     {"blocked", "slice", "dot_op", "linear", "nvidia_mma", "amd_mfma", "amd_wmma",  # of registers
+     "tensor_memory_encoding", "tensor_memory",  # of the accumulators of matrix units
      "swizzled_shared", "padded_shared", "nvmma_shared", "shared_linear", "amd_rotating_shared", "shared_memory"}
 )  # fmt: skip
 """Layouts that say where elements lie, and nothing else: they are read and have no further meaning here."""

@@ -362,7 +362,9 @@ class Launch:
 
                 run_divided(self, division)
                 return
-        status = self.follow(command_limit)
+            status = self._sharing.timed(self.follow) if division.is_open else self.follow()
+        else:
+            status = self.follow(command_limit)
         if status != _HALTED:
             raise self.fault(status)
 

@@ -2,11 +2,7 @@
 commands would read and write, and about how long they would take.
 
 Scalars that are loaded from memory are taken as 0: whether they decide an address or a branch says `scalars_decide` of
-`sharing`. What is found lies in the array at SURVEY of the state:
-
-    hulls    for each space and kind of access the lowest and highest byte touched
-    pieces   where the caller gives room for them: runs of bytes with the command and the place on the divided axis,
-             of the accesses that come into the space's contested range
+`apart`. What is found lies in the array at SURVEY of the state (`survey_layout`).
 """
 
 from __future__ import annotations
@@ -33,29 +29,32 @@ from loom_sim.interpreter import build_interpreter, run_engine, scalar_memory
 from loom_sim.jit import subroutine
 from loom_sim.memory import PRODUCT_LIMIT, bounded_product, larger, load_word, smaller, store_word
 from loom_sim.state import LIVE_REGISTERS, OK, PROGRAMS, REGISTERS, SPACE_COUNT, SPACE_WORDS, SPACES, STREAM, SURVEY
+from loom_sim.survey_layout import (
+    ABSOLUTE,
+    ATOMIC,
+    AXIS_COUNTER,
+    BOXES,
+    BOXES_WORDS,
+    CONTESTED,
+    HIGH,
+    HULL_WORDS,
+    HULLS,
+    KIND_OF_ATOMIC,
+    KINDS,
+    LAST_WORD,
+    LOW,
+    MIXED,
+    NANOSECONDS,
+    ORDER_FREE,
+    PIECE_COUNT,
+    PIECE_LIMIT,
+    PIECE_WORDS,
+    PIECES,
+    READ,
+)
 
-# ---- the survey's array ----
-
-BOXES: Final = 0  # address of MOST_BOXES boxes
-HULLS: Final = 1  # address of the hulls, KINDS * HULL_WORDS a space
-NANOSECONDS: Final = 2  # an estimate, for a host of today
-PIECES: Final = 3  # address of the pieces, PIECE_WORDS each; 0 where none are wanted
-PIECE_LIMIT: Final = 4
-PIECE_COUNT: Final = 5  # all, kept or not
-CONTESTED: Final = 6  # address of lo, hi a space; accesses outside leave no pieces
-AXIS_COUNTER: Final = 7  # the word of the state with the counter of the loop over the divided axis
-ABSOLUTE: Final = 8  # 1: all spaces count as space 1, their bytes by host address, because they may overlap
-ORDER_FREE: Final = 9  # address of a word a SCE opcode: 1 where the order of such atomics does not matter
-WORDS: Final = 10
-
-READ, WRITE, ATOMIC = range(3)
-KINDS: Final = 3
-LOW, HIGH, KIND_OF_ATOMIC, LAST_WORD = range(4)
-HULL_WORDS: Final = 4
-EMPTY_LOW: Final = 1 << 62
-MIXED: Final = -1  # KIND_OF_ATOMIC: 0 for none, one more than the opcode times 4 plus log2 of the bytes, or this
-
-PIECE_WORDS: Final = 5  # 2 * space + kind, first byte, one past the last, word of the command, place on the axis
+# The size of the area is a plain number, so that Python need not import this module.
+assert box.MOST_BOXES * box.BOX_WORDS <= BOXES_WORDS
 
 _COMMAND_NS: Final = 100  # of any command
 _BYTES_A_NS: Final = 8

@@ -17,7 +17,7 @@ import ltl
 from loom.experimental import palladium as lpl
 from loom_core.base.diagnostics import LoomError
 from loom_core.base.knobs import knobs
-from loom_sim import sharing
+from loom_sim import apart, sharing
 from tests.codegen.example_launches import EXAMPLES
 from tests.codegen.execution import by_simulator, compiled
 from tests.codegen.random_kernels import KernelMaker, random_launch
@@ -284,6 +284,27 @@ def test_little_work_stays_on_one_core() -> None:
     assert text in ("one core: it takes less time than to wake another", "one core: this process has one CPU")
 
 
+def test_launches_with_new_numbers_are_looked_at_until_it_is_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    @ltl.jit
+    def fill(y, n, BLOCK: ltl.constexpr):  # type: ignore[no-untyped-def]
+        at = ltl.program_id(0) * BLOCK + ltl.arange(0, BLOCK)
+        ltl.store(y + at, 1.0, mask=at < n)
+
+    monkeypatch.setattr(sharing, "_cpus", lambda: 2)
+    y = np.zeros(64, F32)
+
+    def text(n: int) -> str:
+        return str(fill.explain(y, n, grid=(8,), BLOCK=8))
+
+    assert {text(n) for n in range(10, 18)} == {"one core: it takes less time than to wake another"}
+    assert text(18) == "one core: launches before took less time than to wake another"
+    # A launch that takes long is noticed, and the next ones are looked at again.
+    monkeypatch.setattr(sharing, "WORTH_NANOSECONDS", 0)
+    fill[8,](y, 21, BLOCK=8)
+    assert text(22).startswith("2 cores")
+    assert np.array_equal(y, np.arange(64) < 21)
+
+
 # ---- Palladium -------------------------------------------------------------------------------------------------------
 
 
@@ -495,7 +516,7 @@ def test_meetings_are_found_as_by_looking_at_every_byte(seed: int) -> None:
     writes, others = pieces(int(rng.integers(0, 12))), pieces(int(rng.integers(0, 12)))
     touched = {byte for _, low, high, _, _ in others for byte in range(low, high)}
     meets = [w for w in writes if touched & set(range(w[1], w[2]))]
-    found = sharing.first_meeting(writes, others)
+    found = apart.first_meeting(writes, others)
     assert (found is not None) == bool(meets)
     if found is not None:
         write, other = found

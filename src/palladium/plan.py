@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from libloom.arrays import ArrayView
 from loom_core.base.dtype import DType
 from loom_core.base.knobs import knobs
 from loom_core.base.location import Location
@@ -75,6 +76,12 @@ class Plan:
         found: list[Any] = []
         self._launch(given, lambda *args: found.append(explain_variant(*args)))
         return found[0] if found else None
+
+    def prepare(self, given: Sequence[Given]) -> tuple[Variant, list[ArrayView]]:
+        """What a run takes: the compiled kernel, and all arrays, new outputs included; none where nothing runs."""
+        found: list[tuple[Variant, list[ArrayView]]] = []
+        self._launch(given, lambda variant, views, *_: found.append((variant, views)))
+        return found[0] if found else (self.variant, [])
 
     def _launch(self, given: Sequence[Given], run: Callable[..., Any]) -> list[Array]:
         outputs = self._outputs(given)

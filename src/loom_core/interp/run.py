@@ -17,6 +17,8 @@ from loom_core.ir.value import Value
 from loom_core.ops import atomic, control, debug, elementwise, memory
 
 Environment = dict[Value, Any]
+Watch = Callable[[tuple[int, int, int], Op, Environment], None]
+"""Called after each operation with the program's index, the operation, and the values so far, its results included."""
 
 WHILE_LIMIT = 1 << 24
 """Iterations after which a `while` is taken to be endless: nothing that runs beside it could end it."""
@@ -30,11 +32,12 @@ class EndlessLoop(UserError):
 
 def interpret(
     function: Function, arguments: Sequence[Buffer | int | float | bool], grid: tuple[int, int, int],
-    only: tuple[int, int, int] | None = None,
+    only: tuple[int, int, int] | None = None, watch: Watch | None = None,
 ) -> None:  # fmt: skip
     """Run `function` over `grid` (x, y, z). Pointer parameters take `Buffer`s, written in place; scalars numbers.
 
-    only: the one program to run. Raises OutOfBounds (LOOM-R210) at the user's line for an access outside a buffer.
+    only: the one program to run. watch: is shown every operation as it is done. Raises OutOfBounds (LOOM-R210) at the
+    user's line for an access outside a buffer.
     """
     values: Environment = {}
     for parameter, given in zip(function.arguments, arguments, strict=True):
@@ -43,7 +46,7 @@ def interpret(
         else:
             values[parameter] = np.asarray(given).astype(parameter.type.dtype.numpy)
     for z, y, x in [only[::-1]] if only is not None else np.ndindex(grid[2], grid[1], grid[0]):
-        walk = _Walk((x, y, z), grid)
+        walk = _Walk((x, y, z), grid, watch)
         try:
             walk.block(function.body, dict(values))
         except OutOfBounds as error:
@@ -53,9 +56,10 @@ def interpret(
 class _Walk:
     """One program."""
 
-    def __init__(self, program: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
+    def __init__(self, program: tuple[int, int, int], grid: tuple[int, int, int], watch: Watch | None) -> None:
         self.program = program
         self.grid = grid
+        self.watch = watch
         self.loops: list[tuple[str, int]] = []  # names and values of the counters around
 
     def place(self) -> str:
@@ -84,6 +88,8 @@ class _Walk:
             results = found if isinstance(found, list) else [found]
         for result, value in zip(op.results, results, strict=True):
             values[result] = value
+        if self.watch is not None:
+            self.watch(self.program, op, values)
 
     def loop(self, op: control.For, values: Environment) -> list[Any]:
         lower, upper, step = (int(values[value]) for value in (op.lower, op.upper, op.step))

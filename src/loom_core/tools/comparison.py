@@ -49,17 +49,22 @@ Bounds = Mapping[str, Array]
 
 def compare_launch(recording: Recording, memory: Memory, bounds: Callable[[], Bounds]) -> Comparison:
     """Compare all arrays; `bounds` is asked only where something differs."""
-    differences = [found for argument in recording.tensors if (found := _difference(argument, memory)) is not None]
-    if not differences:
+    different = differences(recording, memory)
+    if not different:
         return Comparison(True, 0.0, "bit-equal")
-    worst = max(float(found.ulps.max()) for found in differences)
+    worst = max(float(found.ulps.max()) for found in different)
     allowed = bounds()
-    for found in differences:
-        wrong = _outside(found, allowed[found.argument.name])
+    for found in different:
+        wrong = outside(found, allowed[found.argument.name])
         if wrong.size:
             return Comparison(False, worst, _describe(found, wrong, allowed[found.argument.name]))
     how = f"within {worst:.3g} ulp" if worst <= ULPS else f"within the bound of its operations ({worst:.3g} ulp)"
     return Comparison(True, worst, how)
+
+
+def differences(recording: Recording, memory: Memory) -> list[Difference]:
+    """The arrays that are not as recorded, bit for bit."""
+    return [found for argument in recording.tensors if (found := _difference(argument, memory)) is not None]
 
 
 def _difference(argument: TensorArgument, memory: Memory) -> Difference | None:
@@ -74,7 +79,7 @@ def _difference(argument: TensorArgument, memory: Memory) -> Difference | None:
     return Difference(argument, got, recorded, positions) if positions.size else None
 
 
-def _outside(found: Difference, bound: Array) -> Array:
+def outside(found: Difference, bound: Array) -> Array:
     """The positions whose difference is more than the bound."""
     got, recorded = (widen(side[found.positions]).astype(np.float64) for side in (found.got, found.recorded))
     with np.errstate(invalid="ignore"):

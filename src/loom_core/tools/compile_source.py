@@ -98,7 +98,8 @@ def compile_source(
 
     arrays = {name: _scalar(value) for name, value in map(parse_argument, typed)}
     if isinstance(kernel, Kernel):
-        return _palladium(kernel, arrays, constants, grid)
+        made, operands = operands_of(kernel, arrays, constants, grid)
+        return made.compile(*operands)
     return kernel.compile(**arrays, **constants)
 
 
@@ -107,7 +108,10 @@ def _scalar(value: Array) -> Any:
     return value.item() if not value.shape else value
 
 
-def _palladium(kernel: Kernel, arrays: dict[str, Any], constants: Mapping[str, Any], grid: str | None) -> LoomObject:
+def operands_of(
+    kernel: Kernel, arrays: Mapping[str, Any], constants: Mapping[str, Any], grid: str | None
+) -> tuple[Kernel, list[Any]]:
+    """A Palladium kernel with these constants and this grid, and its operands in order. OperandMissing."""
     from palladium import Kernel
 
     declaration = kernel.declaration
@@ -121,7 +125,7 @@ def _palladium(kernel: Kernel, arrays: dict[str, Any], constants: Mapping[str, A
         if name not in arrays:
             raise OperandMissing(declaration.location, kernel=declaration.name, name=name)
         operands.append(arrays[name])
-    return Kernel(declaration).compile(*operands)
+    return Kernel(declaration), operands
 
 
 def parse_constants(texts: Sequence[str]) -> dict[str, Any]:

@@ -89,3 +89,9 @@ class BadRefusals(BadUsage):
     code = "LOOM-K115"
     template = "this line of the list of refusals is not understood: {line}"
     hint = "write NAME CODE REASON, each name once"
+
+
+class TooMuchToCompare(BadUsage):
+    code = "LOOM-K116"
+    template = "the values of this launch take more than {limit} MiB"
+    hint = "bisect a smaller launch: fewer programs, smaller arrays"

@@ -21,6 +21,7 @@ from loom_core.base.units import byte_count
 from loom_core.isa.describe import disassemble
 from loom_core.objfile import LoomObject, validate
 from loom_core.objfile.errors import NotAnObject
+from loom_core.tools.bisect.command import bisect_command
 from loom_core.tools.compile_source import compile_command
 from loom_core.tools.console import show_table
 from loom_core.tools.diagnostics import BadGrid, BadUsage
@@ -358,6 +359,7 @@ main.add_command(migrate_command)
 main.add_command(migrate_pallas_command)
 main.add_command(opt_command)
 main.add_command(replay_command)
+main.add_command(bisect_command)
 
 if __name__ == "__main__":
     main()

@@ -164,6 +164,40 @@ values do not count. Here with the same kernel at `BLOCK=2048`:
 {diff}
 ```
 
+### Where results part
+
+`loomc bisect SRC.py` runs a kernel twice, as an object and by the NumPy references of its operations. Where memory
+differs afterwards, it has objects store what each operation gives, and names the first tile that differs: operation,
+line, program, iteration, element, both values, and the operands at that element, as far back as an element is made of
+single elements.
+
+```
+{bisect}
+```
+
+With an engine that adds where it should subtract, it would be:
+
+```
+decode.py:18: `sub` %(sub) is the first that differs
+  program (0, 0, 0), iteration 0, element [0, 0]
+  the object gives   0.5418825745582581
+  its reference says -0.5552555918693542
+      %scores[0, 0] = -0.006686522625386715  mul, line 15
+        %(reduce)[0, 0] = -2.2288408279418945  reduce, line 15
+        %scale = 0.003000000026077032  (given to the block)
+      %largest[0] = 0.5485690832138062  max, line 17
+        %best[0] = -inf  (given to the block)
+        %(reduce)[0] = 0.5485690832138062  reduce, line 17
+```
+
+`loomc bisect DIR` takes a [recorded launch](replay.md) of a GPU instead: the first store of an element that is further
+from the recorded one than its operations allow, and what that element was made of. If the object does not give what
+the references give, that is what it names. Both leave with 1 where something differs.
+
+```
+{bisect_help}
+```
+
 ### Whether all is well
 
 `loomc doctor` looks at the installation: versions, the processor, the environment, the caches, and a kernel that is run
@@ -218,10 +252,12 @@ def _commands(runner: CliRunner) -> dict[str, str]:
         "profile": f"loomc profile add.loom {_ARGUMENTS}",
         "opt": "loomc opt dump/add.tracing.ir --until lower_addresses",
         "diff": "loomc diff add.loom add2048.loom --facts",
+        "bisect": f"loomc bisect add.py {_ARGUMENTS} --const BLOCK=1024",
+        "bisect_help": "loomc bisect --help",
     }
     shown = {}
     for place, line in commands.items():
-        result = runner.invoke(main, shlex.split(line)[1:])
+        result = runner.invoke(main, shlex.split(line)[1:], prog_name="loomc")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         shown[place] = f"$ {line}\n{result.output}".rstrip()

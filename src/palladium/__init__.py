@@ -135,6 +135,7 @@ from palladium.elementwise import (
     trunc,
     where,
 )
+from palladium.engines import Accumulator, accumulator, window
 from palladium.members import install as _install
 from palladium.numeric import (
     clz,
@@ -270,6 +271,7 @@ __all__ = [
     "HBM",
     "SCALAR",
     "SRAM",
+    "Accumulator",
     "AsyncCopy",
     "BlockSpec",
     "Blocked",
@@ -286,6 +288,7 @@ __all__ = [
     "Squeezed",
     "Token",
     "abs",
+    "accumulator",
     "add",
     "all",
     "any",
@@ -493,6 +496,7 @@ __all__ = [
     "when",
     "where",
     "while_loop",
+    "window",
     "zeros",
     "zeros_like",
 ]

@@ -179,6 +179,7 @@ def kernel(
     machine: MachineConfig = L1,
     out_of_bounds_reads: str = "raise",
     dimension_semantics: Any = None,
+    axis_names: Any = None,
     **hints: Any,
 ) -> Any:
     """Make a kernel of a Python function of refs: of the operands, of the outputs, of scratch.
@@ -192,6 +193,7 @@ def kernel(
     out_of_bounds_reads: what an input block that begins outside its array does: "raise", or "uninitialized" for poison.
     dimension_semantics: for each grid axis "arbitrary", or "parallel" (or upstream's kinds of it): then an output that
         accumulates along the axis is an error.
+    axis_names: a name for each grid axis, by which program_id and num_programs know it too.
     hints: what says how another machine should compile or run it (`palladium.hints.KERNEL_HINTS`); without meaning
         here.
     """
@@ -214,6 +216,7 @@ def kernel(
                     machine=machine,
                     out_of_bounds_reads=out_of_bounds_reads,
                     dimension_semantics=dimension_semantics,
+                    axis_names=axis_names,
                 )
             )
         except LoomError as error:

@@ -22,23 +22,25 @@ from palladium.views import whole_ref
 # ---- position --------------------------------------------------------------------------------------------------------
 
 
-def program_id(axis: int) -> array:
-    """The index of this grid point along `axis`, int32."""
+def program_id(axis: int | str) -> array:
+    """The index of this grid point along `axis`, a number or a name, int32."""
     trace = kernel_trace("program_id")
-    _check_axis(axis, trace, "program_id")
-    return trace.program_ids[axis]  # type: ignore[no-any-return]
+    return trace.program_ids[_axis(axis, trace, "program_id")]  # type: ignore[no-any-return]
 
 
-def num_programs(axis: int) -> Any:
+def num_programs(axis: int | str) -> Any:
     """The size of the grid along `axis`: an int, in a pipeline a scalar where that is known only at run time."""
     trace = kernel_trace("num_programs")
-    _check_axis(axis, trace, "num_programs")
-    return trace.grid[axis]
+    return trace.grid[_axis(axis, trace, "num_programs")]
 
 
-def _check_axis(axis: Any, trace: KernelTrace, function: str) -> None:
+def _axis(axis: Any, trace: KernelTrace, function: str) -> int:
+    if isinstance(axis, str) and axis in trace.axis_names:
+        return trace.axis_names.index(axis)
     if not isinstance(axis, int) or not 0 <= axis < len(trace.grid):
-        fail(WrongAxis, function=function, axis=axis, rank=len(trace.grid), hint="grid axes count from 0")
+        hint = "grid axes count from 0" if not trace.axis_names else f"the axes are {', '.join(trace.axis_names)}"
+        fail(WrongAxis, function=function, axis=repr(axis), rank=len(trace.grid), hint=hint)
+    return axis
 
 
 def cdiv(a: Any, b: Any) -> Any:

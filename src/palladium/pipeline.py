@@ -170,12 +170,12 @@ class _Nested(Building):
             for operand, ref, level in zip(operands, self.sources, self.levels, strict=True)
         ]
         self.inputs, self.outputs = placed[: len(program.inputs)], placed[len(program.inputs) :]
-        saved = trace.grid, trace.program_ids
-        trace.grid, trace.program_ids = program.grid, []
+        saved = trace.grid, trace.program_ids, trace.axis_names
+        trace.grid, trace.program_ids, trace.axis_names = program.grid, [], ()
         try:
             self.level(-1)
         finally:
-            trace.grid, trace.program_ids = saved
+            trace.grid, trace.program_ids, trace.axis_names = saved
 
     def marks(self, axis: int) -> dict[str, Any]:
         """The loops of a pipeline are those of one core."""

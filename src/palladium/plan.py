@@ -158,6 +158,7 @@ def make_plan(declaration: Declaration, operands: Sequence[Any], given: Sequence
         _arrangement(declaration, operands, len(given)),
         declaration.location,
         tuple("parallel" in meaning for meaning in declaration.dimension_semantics),
+        declaration.axis_names,
     )
     if 0 in declaration.grid:
         # Nothing runs; the kernel is traced over one point, so that what is wrong with it shows.

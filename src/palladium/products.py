@@ -70,6 +70,15 @@ def accumulator_dtype(dtype: DType) -> DType:
     return core.f32 if dtype.is_float else core.i32
 
 
+def dot_operands(a: Any, b: Any, function: str) -> tuple[array, array]:
+    """Two tiles in their common dtype; 8-bit floats of two kinds stay as they are."""
+    left, right = to_array(a, function), to_array(b, function)
+    common, _ = promotion.result_dtype([(left.core, left.weak), (right.core, right.weak)], function)
+    if all(value.core.is_float and value.core.bits == 8 for value in (left, right)):
+        return left, right
+    return convert(left, common), convert(right, common)
+
+
 def contract(
     a: Any, b: Any, contracted: tuple[Axes, Axes], batch: tuple[Axes, Axes], dtype: Any, function: str
 ) -> array:
@@ -78,11 +87,8 @@ def contract(
     The result has the batch dimensions, then the other ones of a, then those of b; several contracted dimensions run in
     row-major order.
     """
-    left, right = to_array(a, function), to_array(b, function)
+    left, right = dot_operands(a, b, function)
     common, _ = promotion.result_dtype([(left.core, left.weak), (right.core, right.weak)], function)
-    eights = all(value.core.is_float and value.core.bits == 8 for value in (left, right))
-    if not eights:
-        left, right = convert(left, common), convert(right, common)
     sides = []
     for value, mine, shared in ((left, contracted[0], batch[0]), (right, contracted[1], batch[1])):
         kept = [d for d in range(value.ndim) if d not in mine and d not in shared]

@@ -93,6 +93,7 @@ class Program:
     arrange: Callable[[list[Ref]], tuple[Sequence[Any], dict[str, Any]]]
     location: Location
     parallel: tuple[bool, ...] = ()
+    axis_names: tuple[str, ...] = ()
 
 
 @dataclass
@@ -110,7 +111,7 @@ def trace_program(program: Program) -> Traced:
     names = tuple(operand.name for operand in operands)
     function = Function(program.name, types, names, program.location)
     trace = KernelTrace(function)
-    trace.grid = program.grid
+    trace.grid, trace.axis_names = program.grid, program.axis_names
     building = Building(program, trace, function)
     with tracing(trace):
         with user_faults():

@@ -71,6 +71,7 @@ class Declaration:
     machine: MachineConfig
     out_of_bounds_reads: str
     dimension_semantics: tuple[str, ...]
+    axis_names: tuple[str, ...]
     key: Hashable
 
     @cached_property
@@ -146,6 +147,7 @@ def declare(
     function: Callable[..., Any], *, out_shape: Any, grid: Any, in_specs: Any, out_specs: Any, scratch: Any,
     grid_spec: Any, num_scalar_prefetch: int, aliases: Mapping[int, int], name: str | None, machine: MachineConfig,
     out_of_bounds_reads: str, dimension_semantics: Any = None,
+    axis_names: Any = None,
 ) -> Declaration:  # fmt: skip
     """The declaration of a kernel. WrongDeclaration, WrongAlias for what cannot be one."""
     if grid_spec is not None:
@@ -188,6 +190,9 @@ def declare(
     if semantics and len(semantics) != len(sizes):
         problem = f"{len(semantics)} dimension_semantics for {len(sizes)} grid axes"
         raise wrong(problem, "say of each axis whether it is parallel or arbitrary")
+    names = tuple(axis_names or ())
+    if names and (len(names) != len(sizes) or len(set(names)) != len(names)):
+        raise wrong(f"axis_names {names} for {len(sizes)} grid axes", "give each axis a name of its own")
     specs = [block_spec(one) for one in _spec_leaves(ins)] + list(outs)
     key = (
         sizes,
@@ -202,11 +207,12 @@ def declare(
         machine.digest(),
         out_of_bounds_reads,
         semantics,
+        names,
     )
     return Declaration(
         function, shown, sizes, ins, tuple(outs), tuple(outputs), out_shape, buffers, scratch,
         known_size(num_scalar_prefetch, "num_scalar_prefetch", 0), dict(aliases), machine, out_of_bounds_reads,
-        semantics, key,
+        semantics, names, key,
     )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ class KernelTrace(Trace):
         # Nothing is rewritten, so no hooks ask a frontend.
         super().__init__(function, cast(Any, None))
         self.grid: tuple[Any, ...] = ()
+        self.axis_names: tuple[str, ...] = ()
         self.program_ids: list[Any] = []
         self.unwaited: list[Any] = []
         self.ledgers: dict[Any, Any] = {}

@@ -14,6 +14,7 @@ SECTIONS: Final[dict[str, str]] = {
     "views": "Refs",
     "refs": "Reading and writing",
     "scoped": "Scoped scratch, read-modify-write",
+    "engines": "Engines by hand",
     "pipeline": "Pipelines inside of a kernel",
     "copies": "Copies",
     "semaphores": "Semaphores",

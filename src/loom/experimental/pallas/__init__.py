@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -47,6 +48,7 @@ from palladium import (
 )
 from palladium import Buffered as _Buffered
 from palladium import run_scoped as _run_scoped
+from palladium.errors import Refused, fail
 from palladium.hints import refuse_option
 from palladium.products import kernel_dot as dot
 from palladium.scoped import compare_and_swap, read_modify_write
@@ -59,6 +61,7 @@ __all__ = [
     "HBM",
     "BlockSpec",
     "Blocked",
+    "BoundedSlice",
     "Buffered",
     "CostEstimate",
     "Element",
@@ -68,6 +71,7 @@ __all__ = [
     "ShapeDtypeStruct",
     "Slice",
     "Squeezed",
+    "align_to",
     "array",
     "atomic_add",
     "atomic_and",
@@ -79,14 +83,17 @@ __all__ = [
     "atomic_xor",
     "broadcast_to",
     "cdiv",
+    "core_map",
     "debug_check",
     "debug_print",
+    "delay",
     "dot",
     "ds",
     "dslice",
     "empty",
     "empty_like",
     "estimate_cost",
+    "kernel",
     "load",
     "loop",
     "multiple_of",
@@ -105,6 +112,7 @@ __all__ = [
     "strides_from_shape",
     "swap",
     "when",
+    "with_scoped",
 ]  # fmt: skip
 
 
@@ -182,6 +190,7 @@ def pallas_call(
         scratch_shapes=ours(scratch_shapes),
         input_output_aliases=input_output_aliases,
         name=name,
+        axis_names=_names(grid),
         dimension_semantics=_semantics(_parameter(compiler_params, "dimension_semantics")),
         **options,
     )
@@ -192,6 +201,65 @@ def _sizes(grid: Any) -> Any:
     if not isinstance(grid, (tuple, list)):
         return grid
     return tuple(axis[1] if isinstance(axis, tuple) and len(axis) == 2 else axis for axis in grid)
+
+
+def _names(grid: Any) -> tuple[str, ...]:
+    """The names of a grid's axes, where they have some."""
+    given = grid if isinstance(grid, (tuple, list)) else ()
+    return tuple(str(axis[0]) for axis in given if isinstance(axis, tuple) and len(axis) == 2)
+
+
+def kernel(
+    body: Callable[..., Any] | None = None, out_type: Any = (), *, mesh: Any, scratch_types: Any = (),
+    compiler_params: Any = None, interpret: Any = False, cost_estimate: Any = None, debug: bool = False,
+    name: str | None = None, metadata: Any = None,
+) -> Any:  # fmt: skip
+    """A function of arrays that runs `body` on each core of a mesh: on refs of the operands, the outputs, the scratch.
+
+    The cores are a grid axis, which lax.axis_index and program_id know by the mesh's name of it; several cores of the
+    machine may share it.
+    """
+    sizes, names = tuple(mesh.shape.values()), tuple(mesh.shape)
+
+    def make(body: Callable[..., Any]) -> Callable[..., Any]:
+        return call(
+            body, out_shape=out_type, grid=sizes, scratch_shapes=ours(scratch_types), name=name, axis_names=names
+        )
+
+    return make if body is None else make(body)
+
+
+def core_map(mesh: Any, **options: Any) -> Any:
+    """Refused: it runs on refs that live outside of kernels."""
+    instead = "give the arrays to pl.kernel(body, out_type, mesh=mesh)"
+    fail(Refused, what="core_map", reason="refs live in kernels", instead=instead)
+
+
+def BoundedSlice(block_size: int) -> Any:
+    """Refused: blocks have one size."""
+    instead = "take blocks of the largest size, and mask, or loop inside of the kernel"
+    fail(Refused, what="BoundedSlice", reason="blocks have one size", instead=instead)
+
+
+def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
+    """A decorator: the function gets refs of fresh scratch after its arguments, as run_scoped gives them."""
+
+    def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
+        def scoped(*args: Any) -> Any:
+            return run_scoped(functools.partial(f, *args), *types, collective_axes=collective_axes, **kw_types)
+
+        return functools.wraps(f)(scoped)
+
+    return decorate
+
+
+def align_to(x: int, a: int) -> int:
+    """The least multiple of `a` that is not below x."""
+    return cdiv(x, a) * a  # type: ignore[no-any-return]
+
+
+def delay(nanos: Any) -> None:
+    """Nothing: no result depends on time."""
 
 
 def _semantics(given: Any) -> Any:

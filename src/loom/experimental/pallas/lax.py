@@ -222,6 +222,16 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: Any = None) -> Any:
     return results
 
 
+def axis_index(axis_name: Any) -> Any:
+    """The index along a named axis of the grid, or of the cores."""
+    return _lpl.program_id(axis_name)
+
+
+def axis_size(axis_name: Any) -> Any:
+    """The size of a named axis of the grid, or of the cores."""
+    return _lpl.num_programs(axis_name)
+
+
 def stop_gradient(x: Any) -> Any:
     """x."""
     return x

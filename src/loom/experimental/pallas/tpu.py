@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from loom.experimental.pallas.upstream import ours
 from loom_core.base import dtype as core
+from loom_core.isa.machine import L1
 from palladium import (
     PrefetchScalarGridSpec,
     Semaphore,
@@ -20,19 +21,22 @@ from palladium import (
     isfinite,
     make_async_copy,
     multiply,
+    program_id,
     remainder,
     semaphore_read,
     semaphore_signal,
     semaphore_wait,
     subtract,
     sync_copy,
+    when,
     where,
 )
 from palladium import emit_pipeline as _emit_pipeline
 from palladium import refs as _refs
 from palladium.errors import Refused, WrongDtype, WrongSpec, fail
-from palladium.hints import check_names
+from palladium.hints import check_names, refuse_option
 from palladium.operators import and_ as bitwise_and
+from palladium.operators import compare
 from palladium.promotion import as_dtype
 from palladium.random_bits import (
     prng_random_bits,
@@ -64,9 +68,12 @@ __all__ = [
     "SemaphoreType",
     "TPUCompilerParams",
     "TPUMemorySpace",
+    "TensorCoreMesh",
     "async_copy",
     "async_remote_copy",
-    "bitcast", "emit_pipeline",
+    "bitcast",
+    "create_tensorcore_mesh",
+    "emit_pipeline",
     "get_barrier_semaphore",
     "load",
     "make_async_copy",
@@ -75,6 +82,7 @@ __all__ = [
     "prng_seed",
     "repeat",
     "roll",
+    "run_on_first_core",
     "semaphore_read",
     "semaphore_signal",
     "semaphore_wait",
@@ -199,6 +207,30 @@ def stochastic_round(x: Any, random_bits: Any, *, target_dtype: Any) -> array:
     raised = add(pattern, bitwise_and(bits, known_scalar(0xFFFF, core.u32)))
     cut = bitcast_convert_type(bitwise_and(raised, known_scalar(0xFFFF0000, core.u32)), core.f32)
     return astype(where(isfinite(value), cut, value), core.bf16)
+
+
+@dataclass(frozen=True)
+class TensorCoreMesh:
+    """Cores along a named axis: `devices` are their numbers."""
+
+    devices: tuple[int, ...]
+    axis_names: tuple[str, ...]
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """The number of cores along each axis."""
+        return {self.axis_names[0]: len(self.devices)}
+
+
+def create_tensorcore_mesh(axis_name: str, devices: Any = None, num_cores: int | None = None) -> TensorCoreMesh:
+    """A mesh of `num_cores` cores, by default those of the machine."""
+    refuse_option("create_tensorcore_mesh", "devices", devices, instead="give num_cores")
+    return TensorCoreMesh(tuple(range(L1.cores if num_cores is None else num_cores)), (axis_name,))
+
+
+def run_on_first_core(core_axis_name: str) -> Any:
+    """A decorator that runs a function without parameters where the index along the axis is 0."""
+    return when(compare("eq", program_id(core_axis_name), 0))
 
 
 def emit_pipeline(

@@ -28,7 +28,17 @@ from loom_core.tools.diagnostics import BadGrid, BadUsage
 from loom_core.tools.diff import diff_command
 from loom_core.tools.doctor import doctor_command
 from loom_core.tools.file_kinds import is_module
-from loom_core.tools.files import checked_object, file_bytes, in_file, load_object, parse_object, read_bytes, shown_name
+from loom_core.tools.files import (
+    STANDARD_INPUT,
+    checked_object,
+    file_bytes,
+    in_file,
+    load_object,
+    parse_object,
+    read_bytes,
+    shown_name,
+    write_file,
+)
 from loom_core.tools.import_ttir import import_ttir_command
 from loom_core.tools.migrate import migrate_command
 from loom_core.tools.migrate_pallas import migrate_pallas_command
@@ -349,6 +359,33 @@ def show_profile(result: Profile, shown: int) -> None:
     show_table(
         ("line", "queue", "command", "commands", "busy", "waiting"), lines, title=f"where the queues are{covered}:"
     )
+
+
+@main.command()
+@_object_file
+@_launch_options
+@click.option("--out", type=click.Path(path_type=Path), help="The page.  [default: beside the object, as .html]")
+@click.option("--dot", is_flag=True, help="Print the graph of commands and tokens for graphviz instead.")
+def visualize(
+    file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, out: Path | None, dot: bool
+) -> None:
+    """Write a page with pictures of an object, and of a run of it if arguments are given."""
+    from loom_core.tools.visualize import dot_graph, visual_page
+
+    found = load_object(file)
+    if dot:
+        click.echo(dot_graph(found), nl=False)
+        return
+    result = None
+    if inputs or typed or grid:
+        from loom_sim import load  # only now: it brings the JIT compiler
+
+        launch = _launch(found, inputs, typed, grid)
+        with elapsed("running under the cycle model"):
+            result = load(found).trace(launch.bindings, launch.registers).profile
+    target = out or (Path("object.html") if file == STANDARD_INPUT else file.with_suffix(".html"))
+    write_file(target, visual_page(found, result).encode())
+    click.echo(f"wrote {target}")
 
 
 main.add_command(compile_command)

@@ -63,10 +63,24 @@ trace = add.profile[(10,)](x, y, out, 10_000, BLOCK=1024)      # the same
 trace.cycles, trace.busy_fraction("DMA0")                      # {cycles}, {busy}
 print(trace)                                                   # {trace}
 print(trace.table())                                           # a line for each queue
+trace.profile                                                  # what it is bound by, and which lines cost what
 trace.events                                                   # a NumPy record for each engine command
+
+with loom.profile() as traces:                                 # of all kernels that are launched in the block
+    add[(10,)](x, y, out, 10_000, BLOCK=1024)
+traces.cycles                                                  # {cycles}
 ```
 
 The Tile IR, as traced: `print(add.lower(x, y, out, 10_000, BLOCK=1024))`.
+
+An object runs without its source, on arrays and numbers in the order of its arguments, or by their names:
+
+```python
+loom.run(compiled, x, y, out, 10_000, grid=10)
+```
+
+In a notebook, kernels, Tile IR, objects, traces and diagnostics show themselves: a timeline of the queues, where the
+windows lie in SRAM, what was compiled. Errors name the cell and its line ([tour](../examples/tour.ipynb)).
 
 Errors are `loom.LoomError`; their text has the code, your line and what to do. [diagnostics.md](diagnostics.md) lists
 the codes.
@@ -89,6 +103,12 @@ loom: launch add(*f32, *f32, *f32, i32, 1024) over (10, 1, 1)
 
 `.tracing.ir` is the program as it came from Python, each other `.ir` after a pass that changed it, `.asm` the commands,
 `.loom` the object. With either of these set, kernels are compiled anew even if the disk cache has them.
+
+`LOOM_PROFILE=1 python add.py` runs kernels under the cycle model, and prints what each launch costs:
+
+```
+loom: add {trace}
+```
 
 `LOOM_INTERPRET=1 python add.py` runs kernels by the NumPy meaning of each operation: slow, the same bits, and good for
 finding out whether the compiler is at fault.
@@ -146,6 +166,14 @@ A fault names the source line. Objects know files by name only, so run `loomc` w
 
 *busy*: the queue works; *waits for a token*: it has a command whose inputs are not there; *empty*: it has none. A limit
 is what the work would take if nothing else cost anything. [performance.md](performance.md) says what to do about it.
+
+`loomc visualize` writes the same as a page with pictures: a timeline of the queues of each core, what each of them is
+given, and the windows in SRAM; without arguments only the latter two. `--dot` prints the graph of commands, tokens and
+loops for graphviz: `loomc visualize add.loom --dot | dot -Tsvg > add.svg`.
+
+```
+{visualize}
+```
 
 ### What the compiler does
 
@@ -250,6 +278,7 @@ def _commands(runner: CliRunner) -> dict[str, str]:
         "run": f"loomc run add.loom {_ARGUMENTS}",
         "fault": f"loomc run add.loom {_ARGUMENTS.replace('n=10000', 'n=10001')}",
         "profile": f"loomc profile add.loom {_ARGUMENTS}",
+        "visualize": f"loomc visualize add.loom {_ARGUMENTS}",
         "opt": "loomc opt dump/add.tracing.ir --until lower_addresses",
         "diff": "loomc diff add.loom add2048.loom --facts",
         "bisect": f"loomc bisect add.py {_ARGUMENTS} --const BLOCK=1024",

@@ -146,6 +146,13 @@ def _value(importer: Importer, op: Operation, value: Any, pointer: Value, dtype:
 def _read_modify_write(importer: Importer, op: Operation, operands: list[Any]) -> Value:
     pointer, dtype = _pointer(importer, op, operands[0])
     value = _value(importer, op, operands[1], pointer, dtype)
+    return read_modify_write(importer, op, pointer, dtype, value, _mask(importer, op, pointer, operands[2:3]))
+
+
+def read_modify_write(
+    importer: Importer, op: Operation, pointer: Value, dtype: DType, value: Value, mask: Value | None
+) -> Value:
+    """What the operation's first word does, to memory that is taken as `dtype`; gives what was there."""
     word = op.words[0] if op.words else ""
     if word not in _RMW:
         importer.refuse(op, f"Loom does not know the operation {word or 'that it does'}")
@@ -154,7 +161,6 @@ def _read_modify_write(importer: Importer, op: Operation, operands: list[Any]) -
         importer.wrong(op, f"{word} does not take {value.type}")
     if by_bits:
         value = unsigned(importer, value)
-    mask = _mask(importer, op, pointer, operands[2:3])
     return bits_as(importer, importer.create(AtomicRmw, pointer, value, mask, kind=kind), dtype)
 
 

@@ -32,7 +32,7 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[1] / "src")]
 
 SCORES = HERE / "triton_ir.json"
 OPERATIONS = HERE / "triton_operations.json"
-DIALECTS = ("tt", "ttg", "ttng", "scf", "arith", "math", "cf", "ub")
+DIALECTS = ("tt", "ttg", "ttng", "amdg", "scf", "arith", "math", "cf", "ub")
 
 
 def record(name: str, cases: int, found: str) -> None:
@@ -60,7 +60,8 @@ def registered() -> tuple[str, list[str]]:
     names = sorted({match.decode() for match in re.findall(pattern, Path(libtriton.__file__).read_bytes())})
     context = libtriton.ir.context()
     libtriton.ir.load_dialects(context)
-    make_backend(GPUTarget("cuda", 90, 32)).load_dialects(context)
+    for target in (GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)):
+        make_backend(target).load_dialects(context)
     return triton.__version__, [name for name in names if _is_registered(libtriton.ir, context, name)]
 
 

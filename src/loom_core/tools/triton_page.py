@@ -15,7 +15,8 @@ from loom_core.tools.ops_page import table
 
 SUITES: Final = Path(__file__).resolve().parents[3] / "tests" / "suites"
 DIALECTS: Final = {
-    "tt": "Triton", "ttg": "Triton for GPUs", "ttng": "Triton for NVIDIA's GPUs", "scf": "structured control flow",
+    "tt": "Triton", "ttg": "Triton for GPUs", "ttng": "Triton for NVIDIA's GPUs", "amdg": "Triton for AMD's GPUs",
+    "scf": "structured control flow",
     "cf": "branches", "arith": "arithmetic", "math": "functions", "ub": "undefined values",
 }  # fmt: skip
 
@@ -41,7 +42,7 @@ def treatment(name: str) -> str | None:
     assert ttir.TABLES
     if name in TABLE or name in PARTS:
         return "imported"
-    reason = REASONS.get(name)
+    reason = REASONS.get(name) or (REASONS["amdg."] if name.startswith("amdg.") else None)
     return None if reason is None else f"refused: {reason}"
 
 

@@ -100,7 +100,7 @@ def test_stores_and_transposed_loads() -> None:
         ("ttng.arrive_barrier %i0, 1 : i32", "warps that run different code"),
         ("ttg.warp_specialize(%i0) : (i32) -> ()", "different code"),
         ("ttng.tc_gen5_mma_scaled %i0, %i0, %i0, %i0, %i0 : i32", "tensor memory"),
-        ("amdg.buffer_load %i0 : i32", "AMD"),
+        ("amdg.buffer_load_to_local %i0 : i32", "AMD"),
         ("ttng.unheard %i0 : i32", "NVIDIA"),
         ("ttg.unheard %i0 : i32", "copies and layouts"),
         ('%z = tt.elementwise_inline_asm "nop" {constraints = "=r,r"} %i0 : i32 -> i32', "code of a GPU"),
@@ -209,3 +209,24 @@ def test_shared_memory_taken_as_another_type_is_refused() -> None:
     line = f"%z = ttg.memdesc_reinterpret %b : {BUFFER} -> !ttg.memdesc<8xi32, #shared, #smem, mutable>"
     with pytest.raises(UnsupportedOperation, match=r"f32, shape .* is taken as i32"):
         ImportedKernel(kernel(f"%b = ttg.local_alloc : () -> {BUFFER}\n{line}"))
+
+
+def test_accesses_of_amd_gpus() -> None:
+    """One pointer and a tile of offsets, as Triton writes it for gfx942."""
+    body = f"""
+    %five = arith.constant dense<5> : tensor<8xi32, #blocked>
+    %m = arith.cmpi slt, %o, %five : tensor<8xi32, #blocked>
+    %one = arith.constant dense<1.0> : {TILE}
+    %a = amdg.buffer_load %x[%o], %m, %one : !tt.ptr<f32> -> {TILE}
+    %b = amdg.buffer_load %y[%o] {{amd.pipeliner_part = "prologue"}} : !tt.ptr<f32> -> {TILE}
+    rocdl.s.setprio 1
+    %c = arith.addf %a, %b : {TILE}
+    %d = amdg.in_thread_transpose %c : {TILE} -> {TILE}
+    amdg.buffer_store %d, %x[%o], %m : !tt.ptr<f32> -> {TILE}
+    rocdl.sched.barrier none
+    %e = amdg.buffer_atomic_rmw fadd, acq_rel, gpu, %d, %y[%o], %m : !tt.ptr<f32> -> {TILE}
+    """
+    x, y = np.arange(8, dtype=np.float32), np.full(8, 10, np.float32)
+    run(kernel(body), x, y)
+    assert x.tolist() == [10, 11, 12, 13, 14, 5, 6, 7]
+    assert y.tolist() == [20, 21, 22, 23, 24, 10, 10, 10]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loom_core.base.dtype import i64
 from loom_core.base.location import Location
 from loom_core.importers.ttir import (
+    amd,
     arith,
     assembly,
     branches,
@@ -38,7 +39,7 @@ from loom_core.ops.control import Return
 from loom_core.trace.context import tracing
 
 TABLES = (
-    arith, assembly, branches, extended, folds, memory, pointers, products, program, shapes, shared, structured,
+    amd, arith, assembly, branches, extended, folds, memory, pointers, products, program, shapes, shared, structured,
     tensor_memory, tma, windows,
 )  # fmt: skip
 

@@ -75,7 +75,8 @@ _MOVES: Final = frozenset({"tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_d
 _HINTS: Final = frozenset(
     {"tt.divisibility", "tt.contiguity", "tt.constancy", "tt.num_stages", "tt.loop_unroll_factor", "tt.warp_specialize",
      "tt.disallow_acc_multi_buffer", "tt.flatten", "tt.disable_ping_pong", "tt.latency", "tt.self_latency",
-     "loop.stage", "loop.cluster", "tt.scheduled_max_stage", "fastmath", "overflow", "operandSegmentSizes",
+     "loop.stage", "loop.cluster", "amd.pipeliner_part", "tt.scheduled_max_stage", "fastmath", "overflow",
+     "operandSegmentSizes",
      "resultSegmentSizes", "noinline", "isExact", "nneg", "disjoint", "exact", "llvm.loop_annotation"}
 )  # fmt: skip
 

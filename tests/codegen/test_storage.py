@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loom_core.base.dtype import f32
+from loom_core.ir.block import Block
 from loom_core.isa.machine import L1, L1_MINI, acc_bytes
 from loom_core.ops import elementwise as ew
 from loom_core.ops import reduction
@@ -85,3 +86,21 @@ def test_small_tiles_have_more_slots_than_large_ones() -> None:
 def test_slots_are_given_up_where_they_do_not_fit() -> None:
     """Two tiles of 1.2 MB fit SRAM, four do not."""
     assert slots(300_000) == [1, 1]
+
+
+def test_a_tile_that_a_branch_hands_on_stays_where_it_is() -> None:
+    k = Sketch()
+    tile = k.load((100,))
+    results: list[Any] = []
+    with k.loop(k.n, [k.add(tile, tile)], results) as body:
+        (carried,) = body.carried
+        blocks: list[Block] = []
+        with k.arm(blocks):
+            k.give(k.op(ew.Exp, carried))
+        with k.arm(blocks):
+            k.give(carried)
+        body.give(*k.branch(k.compare("lt", body.counter, k.constant(2)), blocks))
+    k.store(results[0])
+    assert sizes(k) == [400, 400, 400], "the loaded tile, one for what the loop carries, and its exponential"
+    moves = compiled(k.finished(), prefetch="none").manifest["commands"]["program"]
+    assert moves == 3, "the sum, the exponential, and its way to what is carried"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from loom_core.codegen.carry import assign, assign_all, place
+from loom_core.codegen.carry import assign_all, place
 from loom_core.codegen.context import Context
 from loom_core.codegen.emitter import Register
 from loom_core.codegen.errors import TooManyLoops
@@ -175,8 +175,7 @@ def lower_if(context: Context, op: control.If) -> None:
 def _lower_arm(context: Context, op: control.If, index: int) -> None:
     block = op.regions[index]
     lower_block(context, block)
-    for result, value in zip(op.results, block.operations[-1].operands, strict=True):
-        assign(context, result, value)
+    assign_all(context, list(zip(op.results, block.operations[-1].operands, strict=True)))
 
 
 # ---- the program grid ----

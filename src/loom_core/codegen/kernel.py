@@ -84,6 +84,7 @@ def _context(function: Function, machine: MachineConfig, options: Options) -> Co
         context.schedules[block] = BlockSchedule(block, context.may_alias, machine)
     context.sharing = Sharing(context.schedules)
     context.sharing.build(function.body)
+    context.sharing.build_branches(function.body)
     context.collect_panels()
     plan_rings(context)
     return context

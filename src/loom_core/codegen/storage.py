@@ -3,6 +3,7 @@
 Sharing (each only where no other use would see the overwritten value):
   dot        the product takes the window of its accumulator operand
   loop       initial value, carried argument, yielded value and result of a loop take one window
+  branch     a value that a branch hands on as it is takes the window of the result that it becomes
 """
 
 from __future__ import annotations
@@ -121,6 +122,33 @@ class Sharing:
             self._unite(argument, result)
             if _may_share(initial) and initial.parent_block is loop.parent and initial.users == [loop]:
                 self._unite(argument, initial)
+
+    def build_branches(self, block: Block) -> None:
+        """Unite what branches hand on, once it is known which windows are accumulators."""
+        for op in block.operations:
+            for region in op.regions:
+                self.build_branches(region)
+            if isinstance(op, control.If):
+                for arm in op.regions:
+                    for given, result in zip(arm.operations[-1].operands, op.results, strict=True):
+                        if needs_window(result) and _may_share(given) and self._passes_through(given, op, result):
+                            self._unite(given, result)
+
+    def _passes_through(self, given: Value, branch: control.If, result: Value) -> bool:
+        """Whether a value from outside of the branch ends with it, so that the result may take its window: a block
+        assigns the results at its end, after all that it reads.
+        """
+        block = branch.parent
+        if block is None or given.parent_block is not block or any(map(self.is_accumulator, (given, result))):
+            return False
+        schedule = self._schedules[block]
+        last = max(schedule.position_of(user) for user, _ in uses_through_views(given))
+        return last == schedule.position[branch] and all(
+            self._disjoint(x, y)
+            for x in self.members(given)
+            for y in self.members(result)
+            if x.parent_block is y.parent_block and (x, y) != (given, result)
+        )
 
     # ---- interference ----
 

@@ -1,4 +1,4 @@
-"""The same kernels, at equal blocks, against Triton's interpreter."""
+"""The same kernels, at equal blocks, against Triton's interpreter: as LTL, and as Triton launches them on Loom."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.language import kernels_in
+from benchmarks.launch import BAR as WARM_BAR
 from benchmarks.measure import compare
 from benchmarks.result import Result
+from benchmarks.triton_driver import measured
 
 Launch = Callable[..., object]
 
@@ -24,6 +26,7 @@ def run() -> list[Result]:
     import loom.triton.language as ltl
 
     torch.set_num_threads(1)
+    launched = measured()
     ours, theirs = kernels_in(ltl, ltl.jit), kernels_in(triton.language, triton.jit)
     results = []
     for claim, bar, name, grid, arrays, scalars, blocks in cases():
@@ -31,13 +34,24 @@ def run() -> list[Result]:
         expected = torch.from_numpy(np.zeros_like(arrays[-1]))
         tensors = [torch.from_numpy(array) for array in arrays[:-1]]
         loom, peer = getattr(ours, name)[grid], getattr(theirs, name)[grid]
-        measured = compare(
+        timed = compare(
             lambda: loom(*arrays[:-1], result, *scalars, **blocks),  # noqa: B023 (called in this iteration only)
             lambda: peer(*tensors, expected, *scalars, **blocks),  # noqa: B023
         )
         assert np.allclose(result, expected.numpy(), atol=1e-3), claim
-        detail = {"ours_ms": measured.ours * 1e3, "interpreter_ms": measured.theirs * 1e3}
-        results.append(Result(f"{claim} against the Triton interpreter", measured.ratio, bar, detail=detail))
+        detail = {"ours_ms": timed.ours * 1e3, "interpreter_ms": timed.theirs * 1e3}
+        results.append(Result(f"{claim} against the Triton interpreter", timed.ratio, bar, detail=detail))
+        for what, wanted, seconds in (
+            ("", bar, launched[claim]["warm"]),
+            (", first call", None, launched[claim]["first"]),
+        ):
+            detail = {"ours_ms": seconds * 1e3, "interpreter_ms": timed.theirs * 1e3}
+            name = f"{claim} through loom.triton.install(){what}"
+            results.append(Result(name, timed.theirs / seconds, wanted, detail=detail))
+    add = launched["scalar add"]
+    detail = {"ours_us": add["ours"] * 1e6, "jax_us": add["theirs"] * 1e6}
+    claim = "warm scalar add through loom.triton.install(), time against jax.jit"
+    results.append(Result(claim, 1 / add["ratio"], WARM_BAR, "<=", detail=detail))
     return results
 
 

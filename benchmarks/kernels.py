@@ -9,6 +9,11 @@ jit: Any
 
 
 @jit
+def scalar_add(x, y, z):
+    tl.store(z, tl.load(x) + tl.load(y))
+
+
+@jit
 def vector_add(x, y, z, n, BLOCK: tl.constexpr):
     offset = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offset < n

@@ -7,6 +7,8 @@ from typing import Any
 from ltl.constant import constexpr
 from ltl.dtypes import get_int_dtype as get_int_dtype
 
+CONSTEXPR_0 = constexpr(0)
+
 
 def _unwrap_if_constexpr(value: Any) -> Any:
     return value.value if isinstance(value, constexpr) else value

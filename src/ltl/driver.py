@@ -200,6 +200,14 @@ class _DeviceInterface:
     def current_device() -> int:
         return 0
 
+    @staticmethod
+    def device_count() -> int:
+        return 1
+
+    @staticmethod
+    def is_available() -> bool:
+        return True
+
 
 # ---- the driver ------------------------------------------------------------------------------------------------------
 

@@ -26,17 +26,24 @@ BATCH, LENGTH, HEADS, WIDTH = 1, 64, 2, 16
 class Case:
     """An operation of `fla.ops`: what it takes beside q, k and v, and how close it must come.
 
-    `gate` is "" for none, "head" for one number a head, "element" for one a key element. `dtype` is that of the inputs;
-    `arguments` name what follows q, k, v: "beta" and "g", and fixed options.
+    `gate` is "" for none, "head" for one number a head, "element" for one a key element. `low_rank`: the state is also
+    multiplied by a matrix of rank one, of a and b; `bonus`: what comes in is read weighted by u, and decays afterwards.
+    `dtype` is that of the inputs; `names` are the parameters beside q, k and v, `named` the inputs of those that are
+    called otherwise.
     """
 
     module: str
     gate: str = ""
     delta: bool = False
     retention: bool = False
+    lightning: bool = False
+    low_rank: bool = False
+    bonus: bool = False
     dtype: torch.dtype = torch.float32
     backward: bool = True
     names: tuple[str, ...] = ()
+    named: tuple[tuple[str, str], ...] = ()
+    scale: float = WIDTH**-0.5
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
@@ -62,22 +69,54 @@ CASES = {
         "gated_delta_rule", "head", delta=True, names=("g", "beta"), backward=False
     ),
     "chunk_kda": Case("kda", "element", delta=True, names=("g", "beta")),
+    "fused_recurrent_kda": Case("kda", "element", delta=True, names=("g", "beta"), backward=False),
+    "chunk_lightning_attn": Case("lightning_attn", lightning=True, options=(("layer_idx", 1), ("num_layers", 4))),
+    "fused_recurrent_lightning_attn": Case(
+        "lightning_attn", lightning=True, options=(("layer_idx", 1), ("num_layers", 4))
+    ),
+    "chunk_iplr_delta_rule": Case(
+        "generalized_delta_rule", low_rank=True, names=("a", "b"), dtype=torch.bfloat16, backward=False
+    ),
+    "fused_recurrent_iplr_delta_rule": Case("generalized_delta_rule", low_rank=True, names=("a", "b")),
+    "chunk_dplr_delta_rule": Case("generalized_delta_rule", "element", low_rank=True, names=("a", "b", "gk")),
+    "fused_recurrent_dplr_delta_rule": Case(
+        "generalized_delta_rule", "element", low_rank=True, names=("a", "b", "gk"), backward=False
+    ),
+    "chunk_rwkv6": Case("rwkv6", "element", bonus=True, names=("w", "u"), named=(("r", "q"), ("w", "g"))),
+    "fused_recurrent_rwkv6": Case("rwkv6", "element", bonus=True, names=("w", "u"), named=(("r", "q"), ("w", "g"))),
+    "chunk_rwkv7": Case(
+        "rwkv7", "element", low_rank=True, names=("w", "a", "b"), named=(("r", "q"), ("w", "g")), scale=1.0
+    ),
 }
 
 
-def plain(q: Tensor, k: Tensor, v: Tensor, g: Tensor | None, beta: Tensor | None) -> Tensor:
-    """Step after step: the state decays by `g`, takes in k and v (by the delta rule with `beta`), and is read."""
+def plain(given: dict[str, Tensor], case: Case) -> Tensor:
+    """Step after step: the state decays by g, takes in k and v (by the delta rule with beta), and is read with q."""
+    q, k, v, gate = (given.get(name) for name in "qkvg")
+    assert q is not None and k is not None and v is not None
+    if case.retention:
+        gate = torch.log(1 - 2.0 ** (-5 - torch.arange(HEADS).float())).expand(BATCH, LENGTH, HEADS)
+    if case.lightning:
+        options = dict(case.options)
+        slope = 8 / HEADS * (1 - options["layer_idx"] / options["num_layers"])
+        gate = (-slope * torch.arange(HEADS).float()).expand(BATCH, LENGTH, HEADS)
     state = torch.zeros(BATCH, HEADS, WIDTH, WIDTH)
     outputs = []
     for t in range(LENGTH):
-        if g is not None:
-            decay = g[:, t].exp()
-            state = state * (decay[..., None, None] if decay.dim() == 2 else decay[..., None])
-        key, value = k[:, t], v[:, t]
-        if beta is not None:
-            value = (value - torch.einsum("bhk,bhkv->bhv", key, state)) * beta[:, t][..., None]
-        state = state + key[..., None] * value[..., None, :]
-        outputs.append(torch.einsum("bhk,bhkv->bhv", q[:, t] * WIDTH**-0.5, state))
+        decayed = state
+        if gate is not None:
+            decay = gate[:, t].exp()
+            decayed = state * (decay[..., None, None] if decay.dim() == 2 else decay[..., None])
+        key, value, query = k[:, t], v[:, t], q[:, t] * case.scale
+        if case.delta:
+            value = (value - torch.einsum("bhk,bhkv->bhv", key, decayed)) * given["beta"][:, t][..., None]
+        if case.low_rank:
+            read = torch.einsum("bhk,bhkv->bhv", given["a"][:, t], state)
+            decayed = decayed + given["b"][:, t][..., None] * read[..., None, :]
+        taken = key[..., None] * value[..., None, :]
+        seen = state + given["u"][..., None] * taken if case.bonus else decayed + taken
+        outputs.append(torch.einsum("bhk,bhkv->bhv", query, seen))
+        state = decayed + taken
     return torch.stack(outputs, 1)
 
 
@@ -90,6 +129,11 @@ def inputs(case: Case) -> dict[str, Tensor]:
         made["g"] = F.logsigmoid(torch.randn(shape))
     if case.delta:
         made["beta"] = torch.rand(BATCH, LENGTH, HEADS)
+    if case.low_rank:
+        made["a"] = F.normalize(torch.randn(BATCH, LENGTH, HEADS, WIDTH), dim=-1)
+        made["b"] = -made["a"] * torch.rand(BATCH, LENGTH, HEADS, 1)
+    if case.bonus:
+        made["u"] = torch.randn(HEADS, WIDTH)
     return {name: value.to(case.dtype) for name, value in made.items()}
 
 
@@ -99,12 +143,11 @@ def errors_of(name: str, case: Case) -> tuple[float, float]:
     ours = {key: value.clone().requires_grad_(case.backward) for key, value in given.items()}
     theirs = {key: value.float().requires_grad_(case.backward) for key, value in given.items()}
     function: Callable[..., Any] = getattr(import_module(f"fla.ops.{case.module}"), name)
-    named = {argument: ours["beta" if argument == "beta" else "g"] for argument in case.names}
-    result = function(ours["q"], ours["k"], ours["v"], **named, **dict(case.options))[0]
-    gate = theirs.get("g")
-    if case.retention:
-        gate = torch.log(1 - 2.0 ** (-5 - torch.arange(HEADS).float())).expand(BATCH, LENGTH, HEADS)
-    wanted = plain(theirs["q"], theirs["k"], theirs["v"], gate, theirs.get("beta"))
+    source = {"gk": "g", **dict(case.named)}
+    parameters = {*("qkv" if "r" not in source else "rkv"), *case.names}
+    named = {parameter: ours[source.get(parameter, parameter)] for parameter in parameters}
+    result = function(**named, **dict(case.options))[0]
+    wanted = plain(theirs, case)
     if not case.backward:
         return difference(result, wanted), 0.0
     gradient = torch.randn_like(wanted)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
+from unittest import mock
 
 from exhaustive import scores
 
@@ -33,6 +34,13 @@ OPERATIONS: Final = {"liger_kernel": "tests.suites.liger_operations", "fla": "te
 DISTRIBUTIONS: Final = {"liger_kernel": "liger-kernel", "fla": "fla-core"}
 MOST_SECONDS: Final = 120
 """What the functions of one file may take."""
+TYPES: Final = {
+    "chunkwise_fwd_kernel.level_scales": "*fp32",
+    "chunkwise_bwd_kernel_diag.level_scales": "*fp32",
+    "chunk_kda_bwd_kernel_dAv_npu.do": "*fp32",
+}
+CONSTANTS: Final = {"chunk_oja_bwd_kernel_dvwg_h.USE_GV": True}
+"""What the callers give, where the text of a kernel suggests something else."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +102,52 @@ def launch_operations(package: str, table: Table) -> None:
     import triton
 
     def listen(src: Any, **options: Any) -> None:
-        function = src.fn.fn
-        table.note(function.__code__.co_filename, _line_of(function), "launched")
+        note(src.fn, "launched")
+
+    seen: set[tuple[Any, str]] = set()
+
+    def note(kernel: Any, what: str) -> None:
+        function = kernel.fn
+        if (function, what) in seen:
+            return
+        seen.add((function, what))
+        table.note(function.__code__.co_filename, _line_of(function), what)
+        for name in function.__code__.co_names:
+            if isinstance(function.__globals__.get(name), triton.JITFunction):
+                note(function.__globals__[name], "inlined")
 
     operations = importlib.import_module(OPERATIONS[package])
     triton.knobs.compilation.listener = listen
     operations.main([])
+    _MORE[package](operations)
     triton.knobs.compilation.listener = None
+
+
+def _more_of_liger(operations: Any) -> None:
+    """Operations that insist on CUDA's tensors, told that they have them, and one without a backward pass."""
+    import torch
+    from liger_kernel.ops.experimental import mm_int8int2
+
+    with mock.patch.object(torch.Tensor, "is_cuda", True):
+        operations.main(["mlp"])
+        case = operations.cases()["mlp"]
+        with torch.no_grad():
+            case.ours(*(value.detach() for value in case.inputs))
+    packed = mm_int8int2.pack_weights(torch.randint(0, 3, (128, 32), dtype=torch.int8))
+    mm_int8int2.matmul(torch.randint(-8, 8, (32, 128), dtype=torch.int8), packed.contiguous())
+
+
+def _more_of_fla(operations: Any) -> None:
+    """An operation that insists on CUDA's tensors, told that it has them."""
+    import torch
+    from fla.ops import fused_attnres
+
+    with mock.patch.object(torch.Tensor, "is_cuda", True):
+        query, weight = (torch.randn(16, requires_grad=True) for _ in range(2))
+        fused_attnres(query, [torch.randn(4, 16, requires_grad=True) for _ in range(3)], weight).sum().backward()
+
+
+_MORE: Final = {"liger_kernel": _more_of_liger, "fla": _more_of_fla}
 
 
 @contextmanager
@@ -133,7 +180,7 @@ def compile_file(path: Path, table: Table) -> None:
     if not kernel_names(ast.parse(text)):
         return  # all of them are defined inside other statements
     with calls(table) as seen:
-        for report in reports(text, str(path), migrate(text).text, Assumptions()):
+        for report in reports(text, str(path), migrate(text).text, Assumptions(TYPES, CONSTANTS)):
             if report.status == "lowered":
                 table.note(str(path), report.line, "compiled")
                 for file, line in seen:

@@ -21,6 +21,7 @@ Tensor = torch.Tensor
 TOLERANCE = 1e-4
 OUT_OF_REACH = {
     "dyt": "its backward pass asks for the number of a GPU's multiprocessors, and knows CUDA, XPU and NPU alone",
+    "mlp": "asserts that its tensors are CUDA's (ops/mlp.py, `input.is_cuda`)",
 }
 
 
@@ -77,6 +78,12 @@ def cases() -> dict[str, Case]:
     cos, sin = angles.cos(), angles.sin()
     three, sections = torch.randn(3, 2, 5, 8).repeat(1, 1, 1, 2), [2, 3, 3]
     teacher, wide = torch.randn(6, 24), torch.randn(50, 24)
+    logits, targets = torch.randn(6, 50), F.softmax(torch.randn(6, 50), -1)
+    experts, gates = torch.randint(0, 4, (6, 2), dtype=torch.int32), F.softmax(torch.randn(6, 2), -1)
+    frequencies = torch.polar(torch.ones(5, 8), torch.randn(5, 8))
+    layer = torch.nn.Linear(16, 16)
+    old, reference = -3 + 0.1 * torch.randn(2, 2, 6)
+    answers, advantages = torch.randint(0, 20, (2, 6)), torch.randn(2)
 
     def rotated(q: Tensor, k: Tensor) -> Tensor:
         return torch.cat([x * cos[:, None] + turned(x) * sin[:, None] for x in (q, k)], 1)
@@ -124,6 +131,34 @@ def cases() -> dict[str, Case]:
             lambda x, w: first(liger.LigerFusedLinearJSDFunction.apply(x, w, teacher, wide)),
             lambda x, w: divergence(x @ w.T, teacher @ wide.T),
         ),
+        "fused_ce_tvd": Case(
+            [random(6, 50)],
+            lambda x: torch.cat(liger.LigerFusedCETVDFunction.apply(x, logits, labels, -100)),
+            lambda x: torch.cat([
+                F.cross_entropy(x, labels, reduction="none"),
+                0.5 * (F.softmax(x, -1) - F.softmax(logits, -1)).abs().sum(-1),
+            ]),
+        ),
+        "fused_linear_kl_div": Case(
+            [random(6, 16), random(50, 16)],
+            lambda x, w: liger.LigerFusedLinearKLDivFunction.apply(x, w, targets),
+            lambda x, w: F.kl_div(F.log_softmax(x @ w.T, -1), targets, reduction="batchmean"),
+        ),
+        "fused_linear_scaled_cross_entropy": Case(
+            [random(6, 16), random(50, 16)],
+            lambda x, w: first(liger.LigerFusedLinearScaledCrossEntropyFunction.apply(x, w, labels)),
+            lambda x, w: F.cross_entropy(x @ w.T, labels, reduction="none"),
+        ),
+        "fused_moe": Case(
+            [random(6, 16), random(4, 64, 16), random(4, 16, 32)],
+            lambda x, up, down: liger.LigerFusedMoEFunction.apply(x, up, down, experts, gates),
+            lambda x, up, down: mixture(x, up, down, experts, gates),
+        ),
+        "fused_neighborhood_attention": Case(
+            [random(1, 2, 16, 16) for _ in range(3)],
+            lambda q, k, v: liger.LigerFusedNeighborhoodAttentionFunction.apply(q, k, v, 5, 1, None),
+            lambda q, k, v: neighbours(q, k, v, 5),
+        ),
         "geglu": Case(
             [random(5, 100), random(5, 100)],
             liger.LigerGELUMulFunction.apply,
@@ -133,6 +168,13 @@ def cases() -> dict[str, Case]:
             [random(2, 8, 12), random(8), random(8)],
             lambda x, w, b: first(liger.LigerGroupNormFunction.apply(x, w, b, 8, 4, 1e-5)),
             lambda x, w, b: F.group_norm(x, 4, w, b, 1e-5),
+        ),
+        "grpo_loss": Case(
+            [random(2, 7, 20)],
+            lambda x: first(liger.GrpoLossFunction.apply(
+                x, old, reference, answers, advantages, None, 0.9, 0.04, 0.2, 0.4, False, "grpo", None, True
+            )),
+            lambda x: policy_loss(x, old, reference, answers, advantages),
         ),
         "jsd": Case(
             [random(4, 32)],
@@ -148,6 +190,31 @@ def cases() -> dict[str, Case]:
             [random(6, 96), random(96), random(96)],
             lambda x, w, b: liger.LigerLayerNormFunction.apply(x, w, b, 1e-5),
             lambda x, w, b: F.layer_norm(x, (96,), w, b, 1e-5),
+        ),
+        "llama4_rope": Case(
+            [random(2, 5, 4, 16), random(2, 5, 2, 16)],
+            lambda q, k: torch.cat(liger.LigerLlama4RopeFunction.apply(q, k, frequencies), 2),
+            lambda q, k: torch.cat([complex_turned(x, frequencies) for x in (q, k)], 2),
+        ),
+        "mhc_coeffs": Case(
+            [random(3, 4, 16), random(64, 24), random(24), *(torch.ones(()).requires_grad_() for _ in range(3))],
+            lambda *given: parts(*liger.LigerMHCCoeffsFunction.apply(*given, True, 4, 1e-6, 0.0, 1e-6, 2.0)),
+            lambda *given: parts(*coefficients(*given, rounds=4)),
+        ),
+        "mhc_post_res": Case(
+            [random(3, 4, 16), random(3, 16), random(3, 4), random(3, 4, 4)],
+            liger.LigerMHCPostResFunction.apply,
+            lambda x, f, post, mix: f[:, None] * post[..., None] + torch.einsum("noi,nic->noc", mix, x),
+        ),
+        "mhc_pre": Case(
+            [random(3, 4, 16), random(3, 4)],
+            liger.LigerMHCPreFunction.apply,
+            lambda x, pre: torch.einsum("nhc,nh->nc", x, pre),
+        ),
+        "mlp": Case(
+            [random(1, 8, 16), random(32, 16), random(32, 16), random(16, 32)],
+            liger.LigerMLPFunction.apply,
+            lambda x, gate, up, down: (F.silu(x @ gate.T) * (x @ up.T)) @ down.T,
         ),
         "modulated_rms_norm": Case(
             [random(2, 6, 64), random(64), random(2, 64), random(2, 64)],
@@ -185,12 +252,88 @@ def cases() -> dict[str, Case]:
         "softmax": Case([random(5, 100)], liger.LigerSoftmaxFunction.apply, lambda x: F.softmax(x, -1)),
         "sparsemax": Case([random(4, 32)], lambda x: liger.LigerSparsemaxFunction.apply(x, -1), sparsemax),
         "swiglu": Case([random(5, 100), random(5, 100)], liger.LigerSiLUMulFunction.apply, lambda a, b: F.silu(a) * b),
+        "swiglu_fused_gate_up": Case(
+            [random(5, 200)],
+            liger.LigerFusedGateUpSiLUMulFunction.apply,
+            lambda y: F.silu(y[:, :100]) * y[:, 100:],
+        ),
+        "tiled_mlp": Case(
+            [random(8, 16)],
+            lambda x: liger.apply_tiled_mlp(
+                lambda module, part: liger.LigerSiLUMulFunction.apply(module(part), part), layer, x, 2
+            ),
+            lambda x: F.silu(layer(x)) * x,
+        ),
         "tvd": Case(
             [random(4, 32)],
             lambda x: liger.LigerTVDLossFunction.apply(F.softmax(x, -1), shares, None, "batchmean", -100),
             lambda x: 0.5 * (F.softmax(x, -1) - shares).abs().sum() / 4,
         ),
+        "vocab_parallel_cross_entropy": Case(
+            [random(3, 2, 50)],
+            lambda x: liger.LigerVocabParallelCEFunction.apply(
+                x, labels.view(3, 2), None, -100, 0.0, "megatron", "mean"
+            ),
+            lambda x: F.cross_entropy(x.view(6, 50), labels, reduction="none").view(3, 2),
+        ),
     }  # fmt: skip
+
+
+def parts(*tensors: Tensor) -> Tensor:
+    """All elements of several results."""
+    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def mixture(x: Tensor, up: Tensor, down: Tensor, experts: Tensor, gates: Tensor) -> Tensor:
+    """Each token through its experts, a gated layer each, weighted."""
+    total = []
+    for token, chosen, weights in zip(x, experts.tolist(), gates, strict=True):
+        outputs = []
+        for expert in chosen:
+            gate, value = (up[expert] @ token).chunk(2)
+            outputs.append(down[expert] @ (F.silu(gate) * value))
+        total.append((torch.stack(outputs) * weights[:, None]).sum(0))
+    return torch.stack(total)
+
+
+def neighbours(q: Tensor, k: Tensor, v: Tensor, size: int) -> Tensor:
+    """Attention to the positions at most size // 2 away."""
+    place = torch.arange(q.shape[2])
+    far = (place[:, None] - place[None, :]).abs() > size // 2
+    scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
+    return torch.softmax(scores.masked_fill(far, float("-inf")), -1) @ v
+
+
+def policy_loss(x: Tensor, old: Tensor, reference: Tensor, answers: Tensor, advantages: Tensor) -> Tensor:
+    """The clipped loss of group relative policy optimisation, with the divergence from a reference."""
+    chosen = F.log_softmax(x[:, :-1] / 0.9, -1).gather(-1, answers[..., None])[..., 0]
+    ratio = torch.exp(chosen - old)
+    gain = advantages[:, None]
+    loss = -torch.minimum(ratio * gain, ratio.clamp(0.8, 1.4) * gain)
+    apart = reference - chosen
+    return (loss + 0.04 * (torch.exp(apart) - apart - 1)).mean()
+
+
+def complex_turned(x: Tensor, frequencies: Tensor) -> Tensor:
+    pairs = torch.view_as_complex(x.view(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * frequencies[None, :, None]).flatten(-2)
+
+
+def coefficients(
+    x: Tensor, phi: Tensor, bias: Tensor, pre: Tensor, post: Tensor, residual: Tensor, rounds: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gates of a hyper-connection: before, after, and a matrix whose rows and columns are balanced."""
+    count = x.shape[1]
+    mixed = rms(x.flatten(1)) @ phi
+    matrix = mixed[:, 2 * count :] * residual + bias[2 * count :]
+    matrix = torch.softmax(matrix.view(-1, count, count), -1) + 1e-6
+    for i in range(rounds):
+        if i:
+            matrix = matrix / (matrix.sum(2, keepdim=True) + 1e-6)
+        matrix = matrix / (matrix.sum(1, keepdim=True) + 1e-6)
+    gates = [(mixed[:, :count], pre, bias[:count]), (mixed[:, count : 2 * count], post, bias[count : 2 * count])]
+    before, after = (torch.sigmoid(value * scale + shift) for value, scale, shift in gates)
+    return before, 2.0 * after, matrix
 
 
 def masked_convolution(scores: Tensor, weight: Tensor) -> Tensor:

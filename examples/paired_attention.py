@@ -86,15 +86,15 @@ def operands(heads: int, n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def main() -> None:
-    """Check two heads, and show how the queues overlap."""
+    """Check two heads, and show how busy the matrix units are."""
     arrays = operands(2, 512, 128)
     with loom.profile() as traces:
         found = run(*arrays)
     error = np.abs(found.astype(np.float64) - reference(*arrays)).max()
-    (trace,) = traces
-    print(f"causal attention, 2 heads of 512 x 128: largest error {error:.1e}")
-    print(f"{trace.cycles:,} cycles; the matrix unit works {trace.busy_fraction('MXU'):.0%} of the time")
-    print(trace.division)
+    print(f"causal attention, 2 heads of 512 x 128: {found[0, 0, :3]} ...")
+    print(f"largest error {error:.1e}, {traces.cycles:,} cycles")
+    for trace in traces:
+        print(f"the matrix units work {trace.busy_fraction('MXU'):.0%} of the time, {trace.division}")
     assert error < 2**-6
 
 

@@ -122,12 +122,12 @@ class Attempt:
     """The surveys of the parts of a division."""
 
     def __init__(
-        self, program: Program, launch: Launch, axis: CoreAxis, parts: Sequence[tuple[int, int]], absolute: bool
+        self, program: Program, launch: Launch, axis: CoreAxis, parts: tuple[tuple[int, int], ...], absolute: bool
     ) -> None:
         self._program = program
         self._launch = launch
         self._axis = axis
-        self._parts = parts
+        self.parts = parts
         self._absolute = absolute
         self._spaces = 1 + program.object.spaces
         self._surveys = [self._survey(part) for part in parts]
@@ -143,6 +143,16 @@ class Attempt:
         most = max(one.nanoseconds for one in self._surveys)
         return self.nanoseconds / (most * len(self._surveys)) if most else 1.0
 
+    def balanced_parts(self) -> tuple[tuple[int, int], ...]:
+        """As many parts that come nearest to equal work, by the estimates for each program along the axis."""
+        work = np.cumsum(np.concatenate([one.by_place for one in self._surveys]) + 1)
+        count = len(self.parts)
+        shares = [int(work[-1]) * i // count for i in range(1, count)]
+        bounds = [0, *(int(np.searchsorted(work, share)) + 1 for share in shares), len(work)]
+        # None is empty: each bound leaves a program to those before and after.
+        bounds = [min(max(bound, i), len(work) - count + i) for i, bound in enumerate(bounds)]
+        return tuple(itertools.pairwise(bounds))
+
     def obstacle(self) -> str:
         """Why the parts must not run side by side, in words; "" if they may."""
         for one in self._surveys:
@@ -157,7 +167,7 @@ class Attempt:
         if not contested.any():
             return ""
         pieces = []
-        for part in self._parts:
+        for part in self.parts:
             found = self._survey(part, contested).pieces
             if found is None:
                 return "its accesses are in too many pieces to compare"
@@ -282,6 +292,9 @@ class _Survey:
             found[layout.PIECES], found[layout.PIECE_LIMIT] = kept.ctypes.data, MOST_PIECES
             found[layout.CONTESTED] = contested.ctypes.data
         run = Launch(program)
+        self.by_place = np.zeros(part[1] - part[0], np.int64)
+        found[layout.BY_PLACE], found[layout.PLACES] = self.by_place.ctypes.data, len(self.by_place)
+        found[layout.FIRST_PLACE] = part[0]
         run.take(launch, axis, part)
         run.state[counter] = part[0]
         run.state[words.SURVEY] = found.ctypes.data

@@ -143,17 +143,20 @@ class Sharing:
         candidates.sort(key=lambda one: one[1] < cores)
         best, best_use, reasons = None, 0.0, []
         for axis, extent in candidates:
-            division = Division(axis, _parts(extent, cores))
-            attempt = Attempt(self._program, launch, axis, division.parts, self._absolute)
+            attempt = Attempt(self._program, launch, axis, _parts(extent, cores), self._absolute)
             if not asked and attempt.nanoseconds < WORTH_NANOSECONDS:
                 return _LITTLE
+            if attempt.use < _BALANCED and extent > cores:
+                other = Attempt(self._program, launch, axis, attempt.balanced_parts(), self._absolute)
+                attempt = max(attempt, other, key=lambda one: one.use)
             reason = attempt.obstacle()
             if reason:
                 reasons.append(reason)
                 continue
-            if attempt.use > best_use:
-                best, best_use = division, attempt.use
-            if attempt.use >= _BALANCED * min(cores, division.cores) / cores and division.cores == cores:
+            use = attempt.use * len(attempt.parts) / cores
+            if use > best_use:
+                best, best_use = Division(axis, attempt.parts), use
+            if use >= _BALANCED:
                 break
         return best or Division(reason="; ".join(dict.fromkeys(reasons)))
 

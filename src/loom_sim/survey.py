@@ -35,7 +35,9 @@ from loom_sim.survey_layout import (
     AXIS_COUNTER,
     BOXES,
     BOXES_WORDS,
+    BY_PLACE,
     CONTESTED,
+    FIRST_PLACE,
     HIGH,
     HULL_WORDS,
     HULLS,
@@ -50,6 +52,7 @@ from loom_sim.survey_layout import (
     PIECE_LIMIT,
     PIECE_WORDS,
     PIECES,
+    PLACES,
     READ,
 )
 
@@ -195,6 +198,10 @@ def survey_command(state, command, operands):  # type: ignore[no-untyped-def]
     for number in range(count):
         note_box(state, survey, boxes + number * box.BOX_BYTES, atomic, word)
     store_word(survey, NANOSECONDS, load_word(survey, NANOSECONDS) + nanoseconds)
+    place = load_word(state, load_word(survey, AXIS_COUNTER)) - load_word(survey, FIRST_PLACE)
+    if 0 <= place < load_word(survey, PLACES):
+        by_place = load_word(survey, BY_PLACE)
+        store_word(by_place, place, load_word(by_place, place) + nanoseconds)
     return OK
 
 

@@ -19,7 +19,10 @@ CONTESTED: Final = 6  # address of lo, hi a space; accesses outside leave no pie
 AXIS_COUNTER: Final = 7  # the word of the state with the counter of the loop over the divided axis
 ABSOLUTE: Final = 8  # 1: all spaces count as space 1, their bytes by host address, because they may overlap
 ORDER_FREE: Final = 9  # address of a word a SCE opcode: 1 where the order of such atomics does not matter
-WORDS: Final = 10
+BY_PLACE: Final = 10  # address of the nanoseconds of each program of the part along the divided axis
+PLACES: Final = 11  # and how many there are
+FIRST_PLACE: Final = 12
+WORDS: Final = 13
 
 READ, WRITE, ATOMIC = range(3)
 KINDS: Final = 3

@@ -22,7 +22,7 @@ from tests.codegen.example_launches import EXAMPLES
 from tests.codegen.execution import by_simulator, compiled
 from tests.codegen.random_kernels import KernelMaker, random_launch
 
-SEEDS = range(3000, 3030)
+SEEDS = range(3000, 3012)
 
 
 def on(count: int, run: Callable[[], Any]) -> Any:
@@ -245,6 +245,76 @@ def test_divisions_and_reasons(name: str) -> None:
         on(count, lambda mine=mine: kernel[grid](*mine, **blocks))
         results.append([a.tobytes() for a in mine if isinstance(a, np.ndarray)])
     assert all(result == results[0] for result in results)
+
+
+@ltl.jit(do_not_specialize=["a", "b", "c", "d", "e", "f"])
+def pattern(x, y, a, b, c, d, e, f, ROWS: ltl.constexpr, COLUMNS: ltl.constexpr):  # type: ignore[no-untyped-def]
+    program = ltl.program_id(0)
+    i, j = ltl.arange(0, ROWS)[:, None], ltl.arange(0, COLUMNS)[None, :]
+    value = ltl.load(x + program * d + i * e + j * f)
+    ltl.store(y + program * a + i * b + j * c, value + program)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_launches_are_divided_exactly_where_no_byte_is_shared(seed: int) -> None:
+    """By every element of every program, for random strides, in one memory or two."""
+    rng = np.random.default_rng(seed)
+    rows, columns, programs, middle = 4, 3, 6, 800
+    strides = [int(stride) for stride in rng.choice([-24, -12, -5, -4, -1, 0, 1, 3, 4, 5, 12, 24, 60], 6)]
+    memory = rng.integers(-99, 99, 2 * middle).astype(F32)
+    shift = int(rng.choice([0, 0, 0, 1, 12, 72]))
+    apart = bool(rng.integers(2))
+
+    def elements(first: int, end: int, numbers: list[int], origin: int) -> set[int]:
+        by_program, by_row, by_column = numbers
+        return {
+            origin + p * by_program + i * by_row + j * by_column
+            for p in range(first, end) for i in range(rows) for j in range(columns)
+        }  # fmt: skip
+
+    def launch(x: np.ndarray, y: np.ndarray) -> tuple[Any, ...]:
+        return (x[middle:], y[middle + shift :], *strides)
+
+    halves = [(0, programs // 2), (programs // 2, programs)]
+    written = [elements(*half, strides[:3], shift) for half in halves]
+    loaded = [elements(*half, strides[3:], 0) for half in halves]
+    meets = bool(written[0] & written[1])
+    if not apart:
+        meets |= bool(written[0] & loaded[1] or written[1] & loaded[0])
+    blocks = {"ROWS": rows, "COLUMNS": columns}
+    other = memory.copy() if apart else memory
+    with loom.cores(2):
+        division = pattern.explain(*launch(memory, other), grid=(programs,), **blocks)
+    assert (division.cores == 1) == meets, str(division)
+    results = []
+    for count in (1, 2, 3):
+        x = memory.copy()
+        y = memory.copy() if apart else x
+        on(count, lambda x=x, y=y: pattern[programs,](*launch(x, y), **blocks))
+        results.append((x.tobytes(), y.tobytes()))
+    assert results[0] == results[1] == results[2]
+
+
+def test_parts_are_of_equal_work() -> None:
+    @ltl.jit
+    def triangle(x, y, BLOCK: ltl.constexpr):  # type: ignore[no-untyped-def]
+        program = ltl.program_id(0)
+        total = ltl.zeros((BLOCK,), dtype=ltl.float32)
+        for i in range(program + 1):
+            total += ltl.exp(ltl.load(x + i * BLOCK + ltl.arange(0, BLOCK)))
+        ltl.store(y + program * BLOCK + ltl.arange(0, BLOCK), total)
+
+    x = np.zeros(20 * 512, F32)
+    with loom.cores(2):
+        division = triangle.explain(x, x.copy(), grid=(20,), BLOCK=512)
+    # 105 of 210 blocks each would be exact.
+    assert division.parts in (((0, 14), (14, 20)), ((0, 15), (15, 20)))
+    results = []
+    for count in (1, 2, 3):
+        y = np.zeros_like(x)
+        on(count, lambda y=y: triangle[20,](x, y, BLOCK=512))
+        results.append(y.tobytes())
+    assert results[0] == results[1] == results[2]
 
 
 def test_overlapping_arguments_are_seen() -> None:

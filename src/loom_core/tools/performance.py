@@ -63,9 +63,9 @@ keep HBM busy ({worth} move in its latency), up to 15, where SRAM has room for t
 4. **A contiguous last dimension.** Runs shorter than {burst} bytes cost {burst} bytes.
 5. **Loops inside of the program** instead of a larger grid: what does not change in the loop stays in SRAM.
 6. **Few functions of {transcendental} cycles.** Multiply by a reciprocal that is computed once a row.
-7. **Programs for every core.** Cores share one axis of the grid in equal parts, the outermost that has a program for
-   each and whose programs prove to be apart: give it an even number of programs of like work. `kernel.explain(...)`
-   says how a launch is divided.
+7. **Programs for every core.** Cores share one axis of the grid in parts of about equal work, the outermost that has a
+   program for each and whose programs prove to be apart. `kernel.explain(...)` says how a launch is divided, and why
+   one core runs all: the stores of two programs that meet, by line and element.
 8. **Two chains in a loop with products.** Each engine works in order: with two blocks that have nothing to do with each
    other the stream engine works for one while the matrix unit works for the other (`examples/paired_attention.py`).
 

@@ -65,6 +65,7 @@ print(trace)                                                   # {trace}
 print(trace.table())                                           # a line for each queue
 trace.profile                                                  # what it is bound by, and which lines cost what
 trace.events                                                   # a NumPy record for each engine command
+trace.division                                                 # {division}
 
 with loom.profile() as traces:                                 # of all kernels that are launched in the block
     add[(10,)](x, y, out, 10_000, BLOCK=1024)
@@ -248,6 +249,7 @@ def tools_markdown() -> str:
     return _PAGE.format(
         kernel=_KERNEL,
         cycles=trace.cycles,
+        division=trace.division,
         busy=f"{trace.busy_fraction('DMA0'):.3f}",
         trace=repr(trace),
         dumped="\n".join(dumped),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -48,10 +48,15 @@ class LoadedKernel:
         self.program.run(self.bindings(buffers), self.registers(scalars, grid))
 
     def check(
-        self, buffers: Sequence[ArrayView], scalars: Sequence[int], grid: tuple[int, int, int], replays: int = 0
+        self,
+        buffers: Sequence[ArrayView],
+        scalars: Sequence[int],
+        grid: tuple[int, int, int],
+        replays: int = 0,
+        fresh: Iterable[int] = (),
     ) -> list[Diagnostic]:
-        """Launch once, to its end; returns what is wrong with it. `replays`: as for `loom_sim.Program.check`."""
-        return self.program.check(self.bindings(buffers), self.registers(scalars, grid), replays=replays)
+        """Launch once, to its end; returns what is wrong with it. `replays`, `fresh`: see `loom_sim.Program.check`."""
+        return self.program.check(self.bindings(buffers), self.registers(scalars, grid), fresh, replays)
 
     def bindings(self, buffers: Sequence[ArrayView]) -> list[tuple[int, int, int]]:
         """What `loom_sim` takes for the arrays."""

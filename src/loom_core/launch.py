@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -27,6 +28,10 @@ from loom_core.trace.names import Watch
 _DEBUG, _INTERPRET, _CHECK, _PROFILE = map(encode_name, ("LOOM_DEBUG", "LOOM_INTERPRET", "LOOM_CHECK", "LOOM_PROFILE"))
 _OF_THE_SIMULATOR: Final = {"cores"}
 _TRACES: Final[ContextVar[Traces | None]] = ContextVar("loom_traces", default=None)
+
+
+KEPT: Final = 1024
+"""What a variant remembers for its checks."""
 
 
 def quiet() -> bool:
@@ -106,6 +111,8 @@ class Variant:
     def remembered(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """What `compute` gives, which depends on this variant alone; computed once for each key."""
         if key not in self._derived:
+            if len(self._derived) >= KEPT:
+                self._derived.clear()
             self._derived[key] = compute()
         return self._derived[key]
 
@@ -145,17 +152,27 @@ def cache_key(text: str, machine: MachineConfig, options: Mapping[str, Any], com
     return digest.hexdigest()
 
 
-def check(*, replay: int = 0) -> AbstractContextManager[None]:
+@contextlib.contextmanager
+def check(*, nan: bool = False, replay: int = 0, uninitialised: Sequence[Any] = ()) -> Iterator[None]:
     """`with loom.check():` looks at every access of the kernels that are launched in the block, as LOOM_CHECK=1 does.
 
-    A launch runs to its end, then raises LoomError with all that was wrong: missing waits between engines, reads of
-    what nothing has written, programs of a grid that meet in memory, results that depend on masked elements of loads
-    without `other`.
+    A launch runs to its end, then raises LoomError with all that was wrong: accesses outside of arrays, addresses that
+    wrap in 32 bits, reads of what nothing has written, results that depend on masked elements of loads without
+    `other`, programs of a grid that meet in memory, loops that wait for ever, missing waits between engines, windows of
+    SRAM that share bytes. It warns (LoomWarning) of loads and products that nothing uses, and of stores that are
+    overwritten at once.
 
+    nan: a launch that leaves a NaN or an infinity raises too, and names the operation that made the first one.
     replay: so many further runs of each launch, in which engines have other speeds, must leave the same bytes; as many
-    as there are engines (6) try each of them as the slow one.
+    as there are engines (6) try each of them as the slow one, more leave it to chance.
+    uninitialised: arrays that hold nothing yet, as torch.empty gives them: until a launch has written to one, reading
+    it is a finding.
     """
-    return knobs.override(check=True, check_replay=replay or knobs.check_replay)
+    from loom_core.checks.declared import declared
+
+    replays = replay or knobs.check_replay
+    with declared(uninitialised), knobs.override(check=True, check_nan=nan or knobs.check_nan, check_replay=replays):
+        yield
 
 
 def cores(count: int) -> AbstractContextManager[None]:
@@ -273,7 +290,7 @@ def check_variant(
 
     apart = kernel is variant.apart
     derive = partial(variant.derived, apart)
-    launch = Launch(variant.function, kernel, views, values, scalars, grid, derive, variant.remembered)
+    launch = Launch(variant.function, kernel, views, values, scalars, grid, apart, derive, variant.remembered)
     findings = check_launch(launch)
     if findings:
         raise CheckFinding.of(findings)

@@ -14,6 +14,7 @@ from loom_sim import state as words
 from loom_sim.findings import FindingReader
 from loom_sim.memory_shadow import MemoryShadow
 from loom_sim.replay import Replay
+from loom_sim.spinning import follow_watched
 
 if TYPE_CHECKING:
     from loom_sim.program import Binding, Program, Registers
@@ -40,12 +41,15 @@ def run_checked(
         memory.begin(program, bindings, fresh, grid)
         base = memory.base  # numbers of later runs begin elsewhere
         launch.state[words.CHECK] = memory.check.ctypes.data
-        launch.go()
+        launch.state[words.ELIDED_FROM] = words.ELIDED_BYTES
+        status = follow_watched(launch)
+        if status != words.HALTED:
+            raise launch.fault(status)
         records = memory.findings()
     finally:
         memory.end()
         _free.append(memory)
-    found = list(FindingReader(program, bindings, grid, base).diagnostics(records))
+    found = [*program.facts.faults, *FindingReader(program, bindings, grid, base).diagnostics(records)]
     if replay is not None:
         races = [(here, there) for kind, here, there, *_ in records if kind == shadow.RACE]
         found += replay.findings(replays, int(launch.state[words.EXECUTED]), races)

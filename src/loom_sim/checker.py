@@ -16,15 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from loom_core.isa.commands import QUEUE_COUNT, SPACE_SRAM, Queue
+from loom_core.isa.commands import OP_COPY, OP_PROGRAM, QUEUE_COUNT, SPACE_SRAM, Queue
 from loom_sim import footprint as box
 from loom_sim import shadow
+from loom_sim.elision import make_present
 from loom_sim.footprint import find_boxes
-from loom_sim.interpreter import COUNTER, HIGH, ignore_scalar
+from loom_sim.interpreter import COUNTER, HIGH, ignore_scalar, resolve_to
 from loom_sim.jit import subroutine
 from loom_sim.memory import larger, load8, load32, load64, load_word, set32, smaller, store_word
 from loom_sim.shadow import is_watched, judge_suspects, touch
-from loom_sim.state import CHECK, LOOP_STACK, LOOP_WORDS, SPACE_COUNT, SRAM, STREAM
+from loom_sim.state import ABSENT, ALONE, CHECK, LOOP_STACK, LOOP_WORDS, SPACE_COUNT, SRAM, STREAM
 
 RING: Final = 64
 """Signals of a token that are kept. A wait that lags behind more of them counts as none."""
@@ -165,14 +166,15 @@ def touch_box(check, at, mode):  # type: ignore[no-untyped-def]
 
 
 @subroutine("void(int64, int64, int64, int64)")
-def touch_all(check, count, sram, mode):  # type: ignore[no-untyped-def]
+def touch_all(state, check, count, mode):  # type: ignore[no-untyped-def]
     """The boxes that are read, or those that are written."""
     for number in range(count):
         at = load_word(check, shadow.BOXES) + number * box.BOX_BYTES
         if load_word(at, box.MODE) & mode == 0 or not is_watched(check, load_word(at, box.SPACE)):
             continue
         if load_word(at, box.INDEX) >= 0:
-            touch_indexed(check, at, sram, mode)
+            make_present(state, load_word(state, ABSENT))  # the tiles of indices and of the mask
+            touch_indexed(check, at, load_word(state, SRAM), mode)
         else:
             touch_box(check, at, mode)
 
@@ -190,8 +192,25 @@ def find_program(check, state):  # type: ignore[no-untyped-def]
         store_word(check, shadow.SYNCHRONISED, 0)
 
 
+@subroutine("void(int64, int64)")
+def check_windows(check, at):  # type: ignore[no-untyped-def]
+    """Report a tidy box of SRAM that is not within one window that is in use."""
+    low, high = load_word(at, box.BASE), load_word(at, box.BASE) + load_word(at, box.WIDTH)
+    for dim in range(load_word(at, box.RANK_USED)):
+        high += (load_word(at, box.SIZES + dim) - 1) * load_word(at, box.STRIDES + dim)
+    windows, word = load_word(check, shadow.WINDOWS), load_word(check, shadow.WORD)
+    for number in range(load_word(check, shadow.WINDOW_COUNT)):
+        window = windows + number * (shadow.WINDOW_WORDS * 8)
+        within = load_word(window, shadow.START) <= low and high <= load_word(window, shadow.END)
+        if within and load_word(window, shadow.FIRST) <= word and word <= load_word(window, shadow.LAST):
+            return
+    mode = load_word(at, box.MODE)
+    shadow.report(check, shadow.OUTSIDE_OF_WINDOWS, shadow.UNKNOWN_WORD, SPACE_SRAM, low, mode, high - low)
+
+
 @subroutine("void(int64, int64, int64)")
 def prepare_boxes(check, count, spaces):  # type: ignore[no-untyped-def]
+    windows = load_word(check, shadow.WINDOW_COUNT)
     for number in range(count):
         at = load_word(check, shadow.BOXES) + number * box.BOX_BYTES
         space = load_word(at, box.SPACE)
@@ -202,30 +221,51 @@ def prepare_boxes(check, count, spaces):  # type: ignore[no-untyped-def]
             store_word(check, shadow.SYNCHRONISED, 1)
         if load_word(at, box.INDEX) < 0:
             tidy(at)
+            touches = load_word(at, box.MODE) != 0 and load_word(at, box.WIDTH) > 0
+            if windows > 0 and touches and load_word(at, box.SPACE) == SPACE_SRAM:
+                check_windows(check, at)
+
+
+@subroutine("void(int64, int64, int64, int64)")
+def check_command(state, check, command, operands):  # type: ignore[no-untyped-def]
+    """Check a command's accesses, those that read first, and remember them."""
+    queue, word = load_word(command, 0) >> 16 & 15, (command - load_word(state, STREAM)) // 8
+    store_word(check, shadow.WORD, word)
+    store_word(check, shadow.QUEUE, queue)
+    find_known(check, command, queue)
+    count = find_boxes(state, operands, load_word(check, shadow.BOXES))
+    count = smaller(count, box.MOST_BOXES)
+    prepare_boxes(check, count, load_word(state, SPACE_COUNT))
+    touch_all(state, check, count, box.READS)
+    touch_all(state, check, count, box.WRITES)
+    advance(check, command, queue, word)
 
 
 @subroutine("void(int64, int64, int64)")
 def check_before(state, command, operands):  # type: ignore[no-untyped-def]
-    """Check a command's accesses, those that read first, and remember them."""
+    """Check a command, and with a program the copy behind it, which the program may take along (`elision`)."""
     check = load_word(state, CHECK)
-    queue, word = load_word(command, 0) >> 16 & 15, (command - load_word(state, STREAM)) // 8
-    store_word(check, shadow.WORD, word)
-    store_word(check, shadow.QUEUE, queue)
+    early = load_word(check, shadow.EARLY)
+    store_word(check, shadow.EARLY, 0)
+    if early == command:
+        return
     if load_word(check, shadow.GRID) == 1:
         find_program(check, state)
-    find_known(check, command, queue)
-    count, sram = find_boxes(state, operands, load_word(check, shadow.BOXES)), load_word(state, SRAM)
-    count = smaller(count, box.MOST_BOXES)
-    prepare_boxes(check, count, load_word(state, SPACE_COUNT))
-    touch_all(check, count, sram, box.READS)
-    touch_all(check, count, sram, box.WRITES)
-    advance(check, command, queue, word)
+    check_command(state, check, command, operands)
+    header = load_word(command, 0)
+    following = command + (header >> 8 & 255) * 8
+    if header & 255 != OP_PROGRAM or load_word(following, 0) & 255 != OP_COPY:
+        return
+    check_command(state, check, following, resolve_to(state, following, load_word(check, shadow.NEXT_OPERANDS)))
+    store_word(check, shadow.EARLY, following)
+    # Whether a suspect changes is seen where its copy runs by itself.
+    store_word(state, ALONE, 1 if load_word(check, shadow.SUSPECT_COUNT) > 0 else 0)
 
 
 @subroutine("void(int64, int64, int64)")
 def check_after(state, command, operands):  # type: ignore[no-untyped-def]
     check = load_word(state, CHECK)
-    if load_word(check, shadow.SUSPECT_COUNT) > 0:
+    if load_word(check, shadow.SUSPECT_COUNT) > 0 and load_word(check, shadow.EARLY) == 0:
         judge_suspects(check)
 
 

@@ -5,7 +5,7 @@ A contiguous COPY from HBM to SRAM of some size only notes that these bytes of S
 once, and the tile is absent from then on. Whatever else touches absent bytes, or is about to write what they stand for,
 first makes them present. So every command sees the bytes that it would see without all this, faults included.
 
-Only runs elide copies (`state.ELIDED_FROM`); the cycle model and the checks see every copy.
+Only runs elide copies (`state.ELIDED_FROM`), plain or checked; the cycle model sees every copy.
 
 The table: a word of bits, one an absence; then columns of ABSENCES words: first byte in SRAM and one past the last, the
 host address of the first byte where the content is and one past the last.

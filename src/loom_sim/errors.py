@@ -133,3 +133,27 @@ class ResultDependsOnSpeed(CheckFinding):
     code = "LOOM-S206"
     template = "{place} depends on engine speeds: it changes if {command} runs before {other}, which was issued first"
     hint = "nothing orders the two engines: let this command wait for the token of the other"
+
+
+class WaitForNothing(CheckFinding):
+    code = "LOOM-S207"
+    template = "{command} waits for token {token}, which {reason}"
+    hint = "a wait counts the signals issued before it: name the token of the command that it shall wait for"
+
+
+class Deadlock(CheckFinding):
+    code = "LOOM-S208"
+    template = "program {program} waits here for ever: an iteration of the loop changes nothing that it looks at"
+    hint = "programs run one after another: what is yet to run cannot end the wait"
+
+
+class OverlappingWindows(CheckFinding):
+    code = "LOOM-S209"
+    template = "windows {first} and {second} share bytes {low} to {high} of SRAM while both are in use"
+    hint = "place them apart, or let one end before the other begins"
+
+
+class OutsideOfWindows(CheckFinding):
+    code = "LOOM-S210"
+    template = "{command} {verb} {place}, which no window that is in use here holds whole"
+    hint = "its address or its size is not that of the window it is meant for"

@@ -10,7 +10,14 @@ from loom_core.base.dtype import by_name
 from loom_core.base.location import UNKNOWN
 from loom_core.isa.commands import SPACE_SRAM
 from loom_sim import footprint, shadow
-from loom_sim.errors import MissingWait, ReadOfAnotherProgram, UninitialisedRead, WriteOverAnotherProgram, WrongLayout
+from loom_sim.errors import (
+    MissingWait,
+    OutsideOfWindows,
+    ReadOfAnotherProgram,
+    UninitialisedRead,
+    WriteOverAnotherProgram,
+    WrongLayout,
+)
 
 if TYPE_CHECKING:
     from loom_sim.program import Binding, Program
@@ -55,6 +62,14 @@ class FindingReader:
                     place=place,
                     expected=self._layout(here),
                     found=_LAYOUT_NAMES[other],
+                )
+            elif kind == shadow.OUTSIDE_OF_WINDOWS:
+                yield OutsideOfWindows.diagnostic(
+                    where,
+                    notes=self._notes(here),
+                    command=command,
+                    verb="writes" if mode & footprint.WRITES else "reads",
+                    place=f"bytes {byte} to {byte + other - 1} of SRAM",
                 )
             elif kind == shadow.READ_OF_ANOTHER:
                 yield ReadOfAnotherProgram.diagnostic(

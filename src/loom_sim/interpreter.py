@@ -43,6 +43,7 @@ from loom_sim.memory import (
 from loom_sim.spaces import check_range, check_write, space_base
 from loom_sim.state import (
     ABSENT,
+    ALONE,
     DEPTH,
     ELIDED_FROM,
     ENGINE_CREDIT,
@@ -257,16 +258,22 @@ def scalar_memory(state, command, operands):  # type: ignore[no-untyped-def]
 @subroutine("int64(int64, int64)")
 def resolve_operands(state, command):  # type: ignore[no-untyped-def]
     """Address of the operands of the command at address `command`, copied to the state with registers replaced."""
+    return resolve_to(state, command, state + OPERANDS * 8)
+
+
+@subroutine("int64(int64, int64, int64)")
+def resolve_to(state, command, place):  # type: ignore[no-untyped-def]
+    """`resolve_operands` to another place: header, mask, operands."""
     header, mask = load_word(command, 0), load_word(command, 1)
-    store_word(state, OPERANDS, header)
-    store_word(state, OPERANDS + 1, mask)
+    store_word(place, 0, header)
+    store_word(place, 1, mask)
     for i in range(header >> 48 & 0xFFFF):
         word = load_word(command, 2 + i)
         if mask & 1 != 0:
             word = load_word(state, LIVE_REGISTERS + (word & (REGISTERS - 1)))
-        store_word(state, OPERANDS + 2 + i, word)
+        store_word(place, 2 + i, word)
         mask = (mask >> 1) & ((1 << 63) - 1)
-    return state + (OPERANDS + 2) * 8
+    return place + 16
 
 
 @subroutine("void(int64, int64, int64)", inline=True)
@@ -274,6 +281,7 @@ def before_engine(state, opcode, following):  # type: ignore[no-untyped-def]
     """Prepare for an engine's command; `following`: address of the command after it. See `elision`."""
     if opcode == _PROGRAM:
         fits = load_word(state, ELIDED_FROM) != 0 and load_word(following, 0) & 255 == _COPY
+        fits &= load_word(state, ALONE) == 0
         store_word(state, NEXT_COPY, select(fits, following, 0))
     elif opcode != _COPY and load_word(state, ABSENT) != 0:
         make_present(state, load_word(state, ABSENT))

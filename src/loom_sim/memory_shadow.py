@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from loom_core.isa.commands import ENGINE_QUEUES, QUEUE_COUNT, SPACE_SRAM
-from loom_core.isa.encoding import Command
-from loom_core.isa.sce import DTYPE_LOG2_BYTES
+from loom_core.isa.commands import QUEUE_COUNT, SPACE_SRAM
 from loom_sim import checker, footprint, shadow
 
 if TYPE_CHECKING:
     from loom_sim.program import Binding, Program
 
 FINDING_LIMIT: Final = 64
-_MOVING: Final = {*ENGINE_QUEUES["dma"], *ENGINE_QUEUES["acp"]}
-"""The queues that reach device memory."""
 
 
 class MemoryShadow:
@@ -33,6 +29,7 @@ class MemoryShadow:
         self._suspects = np.empty(shadow.SUSPECT_LIMIT * shadow.SUSPECT_WORDS, np.int64)
         self._tokens = np.zeros((0, checker.TOKEN_WORDS), np.int64)
         self._spaces = np.zeros((0, shadow.SPACE_WORDS), np.int64)
+        self._operands = np.empty(256 + 2, np.int64)
         self._levels = [np.zeros(0, np.uint32), np.zeros(0, np.uint32)]
 
     def begin(
@@ -46,17 +43,19 @@ class MemoryShadow:
             self._levels = [np.zeros(level.size, np.uint32) for level in self._levels]
         if len(self._tokens) < obj.machine.tokens:
             self._tokens = np.zeros((obj.machine.tokens, checker.TOKEN_WORDS), np.int64)
-        self._tokens[:, 0] = 0
+        self._tokens[program.facts.tokens, 0] = 0
         check[:] = 0
         check[shadow.FINDING_LIMIT] = FINDING_LIMIT
         check[shadow.BASE] = self.base
         check[shadow.COUNTS : shadow.CLOCKS + QUEUE_COUNT * QUEUE_COUNT] = self.base
         axes = [record.grid_axis for record in obj.loops if record.grid_axis] == ["z", "y", "x"]
         check[shadow.GRID] = axes and prod(grid) > 1
-        queues = sorted({command.queue for command in program.commands.values()})
+        facts = program.facts
+        queues = facts.queues
         check[shadow.QUEUES] = len(queues)
         check[shadow.USED : shadow.USED + len(queues)] = queues
         check[[shadow.SLOTS + queue for queue in queues]] = range(len(queues))
+        check[shadow.WINDOW_COUNT] = len(facts.windows)
         self._place_spaces(program, bindings, fresh, len(queues))
         for field, array in (
             (shadow.BOXES, self._boxes),
@@ -65,6 +64,8 @@ class MemoryShadow:
             (shadow.SUSPECTS, self._suspects),
             (shadow.FINDINGS, self._findings),
             (shadow.SPACE_TABLE, self._spaces),
+            (shadow.WINDOWS, facts.windows),
+            (shadow.NEXT_OPERANDS, self._operands),
         ):
             check[field] = array.ctypes.data
 
@@ -80,9 +81,8 @@ class MemoryShadow:
     def _place_spaces(self, program: Program, bindings: Sequence[Binding], fresh: frozenset[int], queues: int) -> None:
         """The table of the spaces that are remembered: SRAM, and buffers that are written or fresh."""
         obj = program.object
-        moved = _narrowest(program, (c for c in program.commands.values() if c.queue in _MOVING))
-        everywhere = min(moved, _narrowest(program, program.commands.values()))
-        rows = [(SPACE_SRAM, 0, obj.machine.sram_bytes, everywhere, 0, True, False)]
+        moved = program.facts.moved
+        rows = [(SPACE_SRAM, 0, obj.machine.sram_bytes, program.facts.narrowest, 0, True, False)]
         for number, (address, low, high) in enumerate(bindings, 1):
             if (obj.abi.buffers[number - 1].written or number in fresh) and low < high:
                 rows.append((number, low, high, moved, address, number in fresh, bool(self.check[shadow.GRID])))
@@ -94,29 +94,8 @@ class MemoryShadow:
                 self._levels[level] = np.zeros(needed, np.uint32)
         if len(self._spaces) < 1 + obj.spaces:
             self._spaces = np.zeros((1 + obj.spaces, shadow.SPACE_WORDS), np.int64)
-        self._spaces[:, shadow.PAGES] = 0
+        self._spaces[:] = 0
         at = [level.ctypes.data for level in self._levels]
         for (number, low, _, log2, host, layouts, programs), count, size in zip(rows, counts, sizes, strict=True):
-            self._spaces[number] = (*at, low, count, log2, host, layouts, programs)
+            self._spaces[number, : shadow.NEWEST] = (*at, low, count, log2, host, layouts, programs)
             at = [place + 4 * words for place, words in zip(at, size, strict=True)]
-
-
-def _narrowest(program: Program, commands: Any) -> int:
-    """log2 of the bytes of the narrowest element that any of the commands moves."""
-
-    def of_command(command: Command) -> Iterator[int]:
-        names = {flag.name for flag in command.spec.flags}
-        if "log2_bytes" in names:
-            yield command.flag("log2_bytes")
-        if "type" in names:
-            yield DTYPE_LOG2_BYTES[command.spec.flag("type").values[command.flag("type")]]
-        if command.mnemonic in ("decodef", "decodei") or ("masked" in names and command.flag("masked")):
-            yield 0
-        if command.mnemonic in ("program", "combine"):
-            offset = command.operands[0]
-            assert isinstance(offset, int)
-            for stream in program.programs[offset][0].streams:
-                if stream.kind in ("load", "store"):
-                    yield DTYPE_LOG2_BYTES[stream.dtype]
-
-    return min((width for command in commands for width in of_command(command)), default=3)

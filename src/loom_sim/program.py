@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from loom_core.isa.encoding import Command
     from loom_core.isa.program import ProgramInfo, SceProgram
     from loom_core.objfile import CoreAxis
+    from loom_sim.object_facts import Facts
     from loom_sim.sharing import Division, Sharing
     from loom_sim.trace import Trace
 
@@ -213,6 +214,13 @@ class Program:
 
         return run_checked(self, bindings, registers, frozenset(fresh), replays)
 
+    @functools.cached_property
+    def facts(self) -> Facts:
+        """What the checks know of the object without a run."""
+        from loom_sim.object_facts import Facts
+
+        return Facts(self)
+
     def failing_program(self, bindings: Sequence[Binding], registers: Registers = ()) -> tuple[int, int, int] | None:
         """The program of the grid (x, y, z) whose loop a run stands in when it fails; None where none does.
 
@@ -222,8 +230,7 @@ class Program:
         launch.fill(bindings, registers)
         if launch.follow() == _HALTED or [r.grid_axis for r in self.object.loops if r.grid_axis] != ["z", "y", "x"]:
             return None
-        z, y, x = (int(launch.state[words.LOOP_STACK + i * words.LOOP_WORDS]) for i in range(3))
-        return x, y, z
+        return launch.current_program()
 
     @property
     def commands(self) -> Mapping[int, Command]:
@@ -370,12 +377,12 @@ class Launch:
 
     def follow(
         self, command_limit: int | None = None, stopped: Callable[[], bool] = bool, sram_fill: int | None = None,
-        then: Callable[[int], int] | None = None,
+        then: Callable[[int], int] | None = None, resumes: bool = False,
     ) -> int:  # fmt: skip
         """Run on one core, in this thread; the status at its end. `stopped` is asked between slices.
 
         `sram_fill`: a byte that all of SRAM holds at the start. `then` is called with the state's address after a run
-        that has halted, and returns another status.
+        that has halted, and returns another status. `resumes`: go on where the last run of this thread has stopped.
         """
         free = _thread_arenas.free.get(self._machine_key)
         if free is None:
@@ -385,7 +392,8 @@ class Launch:
             self._use(arena)
         if sram_fill is not None:
             ctypes.memset(arena.sram, sram_fill, self.program.object.machine.sram_bytes)
-        self._view[_RUNNING] = 0
+        if not resumes:
+            self._view[_RUNNING] = 0
         try:
             status = self._call(self._address)
             # Between two slices Python handles signals: a KeyboardInterrupt leaves here.
@@ -400,6 +408,11 @@ class Launch:
         finally:
             free.append(arena)
         return status
+
+    def current_program(self) -> tuple[int, int, int]:
+        """The program of the grid (x, y, z) whose loops the run stands in, in an object with a grid."""
+        z, y, x = (int(self.state[words.LOOP_STACK + i * words.LOOP_WORDS]) for i in range(3))
+        return x, y, z
 
     def _use(self, arena: Arena) -> None:
         self._arena = arena

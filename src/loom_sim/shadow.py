@@ -51,19 +51,27 @@ COUNTS: Final = KNOWN + QUEUE_COUNT  # commands of each queue so far, from BASE
 CLOCKS: Final = COUNTS + QUEUE_COUNT  # for each queue, what was complete when its last command was, with that
 SLOTS: Final = CLOCKS + QUEUE_COUNT * QUEUE_COUNT  # the place of each queue among those in use
 USED: Final = SLOTS + QUEUE_COUNT  # the queues in use
-CHECK_WORDS: Final = USED + QUEUE_COUNT
+WINDOWS: Final = USED + QUEUE_COUNT  # address of the windows of SRAM, WINDOW_WORDS each
+WINDOW_COUNT: Final = WINDOWS + 1
+EARLY: Final = WINDOW_COUNT + 1  # address of the copy that has been looked at with the program before it, or 0
+NEXT_OPERANDS: Final = EARLY + 1  # address; where that copy's operands are resolved
+CHECK_WORDS: Final = NEXT_OPERANDS + 1
 
 # a space
-PAGES, GRANULES, LOW, COUNT, LOG2, HOST, HAS_LAYOUTS, HAS_PROGRAMS = range(8)
+PAGES, GRANULES, LOW, COUNT, LOG2, HOST, HAS_LAYOUTS, HAS_PROGRAMS, NEWEST = range(9)
 """PAGES, GRANULES: addresses of the two levels of its areas, the first 0 where nothing is remembered. COUNT granules of
-1 << LOG2 bytes from byte LOW, which is at address HOST + LOW.
+1 << LOG2 bytes from byte LOW, which is at address HOST + LOW. From NEWEST on, the largest number of each area.
 """
-SPACE_WORDS: Final = 8
 PAGE_LOG2: Final = 6
 PAGE: Final = 1 << PAGE_LOG2
 MIXED: Final = 0xFFFFFFFF
 LAYOUT, WRITER, READER, FIRST_QUEUE = range(4)
+SPACE_WORDS: Final = NEWEST + FIRST_QUEUE + 2 * QUEUE_COUNT
 NUMBER_LIMIT: Final = 1 << 31  # of the numbers that the runs before have used
+
+# a window: its bytes [START, END) of SRAM, in use from the command at word FIRST to the one at word LAST
+START, END, FIRST, LAST = range(4)
+WINDOW_WORDS: Final = 4
 
 LOG_LENGTH: Final = 1 << 16
 UNKNOWN_WORD: Final = -1
@@ -74,6 +82,7 @@ UNINITIALISED: Final = 2
 WRONG_LAYOUT: Final = 3
 READ_OF_ANOTHER: Final = 4  # a program reads what another has written
 WRITE_OVER_ANOTHER: Final = 5  # a program changes what another has written or read
+OUTSIDE_OF_WINDOWS: Final = 6  # no window that is in use holds all bytes of an access
 KIND, HERE, THERE, FOUND_SPACE, FOUND_BYTE, FOUND_MODE, FOUND_PROGRAM, OTHER_PROGRAM = range(8)
 FINDING_WORDS: Final = 8
 
@@ -140,6 +149,8 @@ def levels(entry, area):  # type: ignore[no-untyped-def]
 @subroutine("int64(int64, int64, int64, int64, int64)")
 def find_outside(entry, area, first, last, known):  # type: ignore[no-untyped-def]
     """First granule from `first` to `last` whose number is past `known`; -1 if there is none."""
+    if load_word(entry, NEWEST + area) <= known:
+        return -1
     pages, granules = levels(entry, area)
     begin, end, some = first >> PAGE_LOG2, last >> PAGE_LOG2, 0
     run = pages + begin * 4
@@ -211,6 +222,7 @@ def fill_part(entry, area, first, last, number):  # type: ignore[no-untyped-def]
 @subroutine("void(int64, int64, int64, int64, int64)")
 def fill(entry, area, first, last, number):  # type: ignore[no-untyped-def]
     """Give granules `first` to `last` a number."""
+    store_word(entry, NEWEST + area, larger(number, load_word(entry, NEWEST + area)))
     begin, end = (first + (PAGE - 1)) >> PAGE_LOG2, (last + 1) >> PAGE_LOG2  # whole pages
     if last + 1 == load_word(entry, COUNT):
         end = (last + PAGE) >> PAGE_LOG2  # nothing is behind the last granule
@@ -308,7 +320,7 @@ def check_read_of_program(check, space, entry, first, last):  # type: ignore[no-
     for granule in range(first, last + 1):
         reader = number_at(entry, READER, granule)
         if reader != program:
-            fill_part(entry, READER, granule, granule, program if reader < base else base)
+            fill(entry, READER, granule, granule, program if reader < base else base)
 
 
 # ---- accesses ----

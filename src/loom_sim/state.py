@@ -47,6 +47,7 @@ SURVEY: Final = 18  # address of what a survey finds; 0 to run
 ATOMIC_LOCK: Final = 19  # address of the word that cores which share a launch hold during atomics; 0 on one core
 ELIDED_FROM: Final = 20  # bytes from which on a copy need not take place (`elision`); 0 where all must
 NEXT_COPY: Final = 21  # address of the COPY that follows the running PROGRAM, 0 where none does
+ALONE: Final = 23  # 1 where a PROGRAM must not take the next COPY along
 REPLAY: Final = 22  # address of the state of a replay (replaying interpreter only)
 FAULT_SPACE: Final = 24
 FAULT_LOW: Final = 25  # first byte offset touched out of bounds

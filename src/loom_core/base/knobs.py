@@ -162,6 +162,10 @@ class Knobs:
         "Look at every access of compiled kernels as they run, and raise for what is wrong: missing waits, reads of "
         "what nothing has written, programs of a grid that meet in memory, results that depend on masked elements.",
     )  # fmt: skip
+    check_nan: Knob[bool] = Knob(
+        "LOOM_CHECK_NAN", FLAG, _constant(False), "0",
+        "Whether a checked launch that leaves a NaN or an infinity says which operation made the first one.",
+    )  # fmt: skip
     check_replay: Knob[int] = Knob(
         "LOOM_CHECK_REPLAY", NATURAL, _constant(0), "0",
         "How many further runs with other engine speeds a checked launch makes; all must leave the same bytes.",

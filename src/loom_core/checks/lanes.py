@@ -55,6 +55,18 @@ def applied(op: Op, operands: list[Hashable], index: int) -> Hashable:
     return (op.name, index, attributes, tuple(operands))
 
 
+def parameter_of(pointer: Value) -> Value | None:
+    """The parameter that a pointer, or a tile of pointers, points into; None where that is not told."""
+    found: Value | None = pointer
+    while found is not None and found.defining_op is not None:
+        source = found.defining_op
+        moves = isinstance(source, (memory.AddPointer, shape.Splat, *_MOVING))
+        found = source.operands[0] if moves else None
+    if found is None or found.parent_block is None or found.parent_block.parent is not None:
+        return None  # carried by a loop
+    return found
+
+
 def stays_masked(load: memory.Load, keys: Keys) -> bool:
     """Whether what a load gives where its mask does not hold is told to reach no result and no address."""
     assert load.mask is not None

@@ -31,7 +31,8 @@ class Derive(Protocol):
 class Launch:
     """`function` as it was traced, `kernel` as it runs on the arrays `views`, register values of its scalars, grid.
 
-    `numbers`: the scalars with their dtypes. `derive(key, build, **options)` gives the compiled form of another
+    `numbers`: the scalars with their dtypes. `apart`: whether no array that is written overlaps another one.
+    `derive(key, build, **options)` gives the compiled form of another
     function for the same arguments, `remember(key, compute)` a value that depends on the kernel alone; both keep what
     they made under the key.
     """
@@ -42,6 +43,7 @@ class Launch:
     scalars: Sequence[int]
     numbers: Numbers
     grid: tuple[int, int, int]
+    apart: bool
     derive: Derive
     remember: Remember
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import numpy as np
 
+from loom_core.codegen.allocate import Lifetimes
 from loom_core.codegen.emitter import Address, Emitted, Emitter, Operand, Register, Window
 from loom_core.codegen.errors import CodegenFault
 from loom_core.codegen.tokens import Synchronisation, assign_tokens
@@ -37,7 +39,10 @@ class _Programs:
 
 
 class Assembly:
-    """Encoded commands and programs, with the source map and loop table of the same stream."""
+    """Encoded commands and programs, with the source map and loop table of the same stream.
+
+    `words`: where the command of an item of the emitter stands.
+    """
 
     def __init__(self, emitter: Emitter, may_alias_bindings: bool, machine: MachineConfig) -> None:
         self._programs = _Programs()
@@ -56,6 +61,7 @@ class Assembly:
                 stream.append(command)
                 origin.append(item)
         assembled = assemble([*stream, Command("halt")])
+        self.words = {index: assembled.offsets[number] for index, number in first_command.items()}
         self.commands = assembled.words
         self.programs = self._programs.section()
         self.sourcemap = _sourcemap(origin, assembled.offsets)
@@ -135,7 +141,17 @@ def _loop_text(item: Emitted | Label) -> tuple[str, str, str, str]:
     return f"{item.note} r{register.number}", show(lo), show(hi), show(step)
 
 
-def window_table(windows: list[Window]) -> list[dict[str, object]]:
-    """The SRAM map of the manifest."""
-    placed = sorted((w for w in windows if w.offset >= 0), key=lambda w: (w.offset, w.name))
-    return [{"name": w.name, "offset": w.offset, "bytes": w.size, "slots": w.slots} for w in placed]
+def window_table(lifetimes: Lifetimes, words: Mapping[int, int]) -> list[dict[str, object]]:
+    """The SRAM map of the manifest. `first` and `last` are words of the commands between which a window is in use."""
+    spans = [(window, span) for window, span in lifetimes.spans.items() if isinstance(window, Window)]
+    return [
+        {
+            "name": window.name,
+            "offset": window.offset,
+            "bytes": window.size,
+            "slots": window.slots,
+            "first": words[first],
+            "last": words[last],
+        }
+        for window, (first, last) in sorted(spans, key=lambda item: (item[0].offset, item[0].name, item[1]))
+    ]

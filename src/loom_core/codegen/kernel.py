@@ -68,7 +68,7 @@ def _generate(function: Function, machine: MachineConfig, options: Options) -> L
         abi=abi,
         sourcemap=assembly.sourcemap,
         loops=assembly.loops,
-        manifest=_manifest(context),
+        manifest=_manifest(context, window_table(lifetimes, assembly.words)),
         machine=machine,
     )
 
@@ -119,7 +119,7 @@ def _noalias(args: list[AbiArg], options: Options) -> tuple[tuple[int, int], ...
     return tuple((a.slot, b.slot) for i, a in enumerate(used) for b in used[i + 1 :] if a.written or b.written)
 
 
-def _manifest(context: Context) -> dict[str, Any]:
+def _manifest(context: Context, windows: list[dict[str, object]]) -> dict[str, Any]:
     counts = Counter(item.mnemonic for item in context.emitter.items if isinstance(item, Emitted))
     budget = {"while_budget": WHILE_BUDGET} if counts["while"] else {}
     reports = {"reports": context.reports} if context.reports else {}
@@ -129,5 +129,5 @@ def _manifest(context: Context) -> dict[str, Any]:
         "kernel": context.function.name,
         "options": {"prefetch": context.options.prefetch, "assume_noalias": context.options.assume_noalias},
         "commands": dict(sorted(counts.items())),
-        "windows": window_table(context.emitter.windows),
+        "windows": windows,
     }

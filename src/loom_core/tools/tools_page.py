@@ -114,11 +114,32 @@ loom: add {trace}
 `LOOM_INTERPRET=1 python add.py` runs kernels by the NumPy meaning of each operation: slow, the same bits, and good for
 finding out whether the compiler is at fault.
 
+### Checked runs
+
 `LOOM_CHECK=1 python add.py`, or `with loom.check():` around launches, looks at every access while compiled kernels run.
-A launch goes to its end, then raises for all that was wrong: programs of a grid of which one reads or changes what
-another has written (they have no order), results that depend on masked elements of a load without `other` (a second
-run, on copies, has poison there), reads of what nothing has written, and engines that touch the same bytes without a
-wait between them. Atomic operations order programs. `loomc run --check` does the same for an object.
+A launch goes to its end, then raises for all that was wrong:
+
+* an access outside of an array (LOOM-R210): which element, in which program, by which element of the tile, and
+  whether a mask holds there;
+* an address that wraps in 32 bits (R214), told from the bounds of all integers or, where they do not settle it, by a
+  second run on copies;
+* a result that depends on masked elements of a load without `other` (R213): a second run, on copies, has poison there;
+* a read of SRAM, or of an array given as `uninitialised=[...]`, that nothing has written (LOOM-S202), or that was
+  written as a panel and is read as a tile (S203);
+* programs of a grid of which one reads (S204) or changes (S205) what another has written: they have no order, whatever
+  the number of cores; atomic operations order them;
+* two engines on the same bytes without a wait between them (S201), a wait that no signal can meet (S207);
+* a loop that waits for ever (S208): its state comes back;
+* windows of SRAM that share bytes while both are in use (S209), an access beside its window (S210);
+* with `nan=True`, the operation that made the first NaN or infinity of a result (R217, R218);
+* with `replay=N`, a byte that depends on engine speeds, and the two commands whose order decides it (S206): N runs in
+  other orders that tokens allow.
+
+It warns (`LoomWarning`) of a load, a product or a compare-and-swap that nothing uses (R215), and of a store that is
+overwritten at once (R216). `loomc run --check --replay N` does for an object what needs no source. A checked run
+takes up to five times the CPU time of a plain one; where it runs again, that time comes on top. Race replay spoils what
+a command writes from its start to its end, so that a reader which comes too early sees it: six runs make each engine
+the slow one in turn, more leave the order to chance.
 
 ## loomc
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import loom
 import ltl
 from loom_core.base.diagnostics import LoomError
 from ltl.host_descriptor import TensorDescriptor
@@ -121,6 +122,23 @@ def test_block_pointers_go_through_loops_and_branches() -> None:
     got = result(row_sums, 5, np.float32, x, 4, 7, B=4)
     assert np.array_equal(got[:4], x.sum(1))
     assert got[4] == x[:, 1:5].sum()
+
+
+@ltl.jit
+def padded(y, x, n, PAD: ltl.constexpr):
+    p = ltl.make_block_ptr(x, (n,), (1,), (0,), (8,), (0,))
+    ltl.store(y + ltl.arange(0, 8), ltl.load(p, boundary_check=(0,), padding_option=PAD))
+
+
+def test_padding_that_is_asked_for_is_defined() -> None:
+    x, y = np.arange(1, 9, dtype=np.float32), np.zeros(8, np.float32)
+    with loom.check():
+        padded[(1,)](y, x, 5, PAD="zero")
+        assert y.tolist() == [1, 2, 3, 4, 5, 0, 0, 0]
+        padded[(1,)](y, x, 5, PAD="nan")
+        assert np.isnan(y[5:]).all()
+        with pytest.raises(LoomError, match="LOOM-R213"):
+            padded[(1,)](y, x, 5, PAD="")
 
 
 @ltl.jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -291,6 +291,3 @@ def _check_declarations(plan: Any) -> None:
     problems += [f"no argument has the size {name}" for name in plan.sizes if name not in plan.size_names()]
     if problems:
         raise BadDeclaration(caller(), problem=problems[0])
-
-
-__all__: Sequence[str] = ["check_kernel"]

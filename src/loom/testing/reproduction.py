@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from loom.testing.cases import Case, Memory, View
+from loom.testing.cases import Case, View
 from loom.testing.comparison import Tolerance, observe
 from loom.testing.errors import KernelDiffers
 from loom.testing.memory import as_numpy, packed, placed, unpacked, view
@@ -226,4 +226,4 @@ def _same(one: Array, other: Array) -> bool:
     return one.tobytes() == other.tobytes()
 
 
-__all__ = ["Failure", "Memory", "Saved", "load", "placed", "reproduce", "save", "unpacked", "view"]
+__all__ = ["Failure", "Saved", "load", "load_module", "placed", "reproduce", "save", "unpacked", "view"]

@@ -130,20 +130,20 @@ def _covers(dimensions: Sequence[Dimension], shape: Sequence[int], distinct: int
     return distinct == prod(-(-size // size_of(dimension)) for dimension, size in zip(dimensions, shape, strict=True))
 
 
-def check_parallel(name: str, axis: int, grid: Sequence[int], found: Numbers, location: Location) -> None:
-    """NotParallel for the first two grid points that differ in `axis` alone and have one block."""
+def shared_along(axis: int, grid: Sequence[int], found: Numbers) -> tuple[int, ...] | None:
+    """The first grid point that has the block of its next one along an axis; None where there is none."""
     if grid[axis] < 2:
-        return
+        return None
     table = found.reshape(*grid, found.shape[1])
     before, after = (np.take(table, range(start, start + grid[axis] - 1), axis=axis) for start in (0, 1))
     same = (before == after).all(axis=-1)
-    if not same.any():
-        return
-    first = tuple(int(i) for i in np.argwhere(same)[0])
+    return tuple(int(i) for i in np.argwhere(same)[0]) if same.any() else None
+
+
+def not_parallel(name: str, axis: int, first: tuple[int, ...], block: Sequence[int], location: Location) -> NotParallel:
+    """The diagnostic for a block that grid points along a parallel axis share."""
     point = tuple(i + (d == axis) for d, i in enumerate(first))
-    raise NotParallel(
-        location, axis=axis, first=first, point=point, block=tuple(int(i) for i in table[first]), name=name
-    )
+    return NotParallel(location, axis=axis, first=first, point=point, block=tuple(map(int, block)), name=name)
 
 
 def check_revisits(name: str, grid: Sequence[int], found: Numbers, location: Location) -> None:

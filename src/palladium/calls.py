@@ -191,8 +191,8 @@ def kernel(
     grid_spec: grid, specs and scratch in one object, in place of the above.
     input_output_aliases: operand number to output number: the output begins with the operand's contents.
     out_of_bounds_reads: what an input block that begins outside its array does: "raise", or "uninitialized" for poison.
-    dimension_semantics: for each grid axis "arbitrary", or "parallel" (or upstream's kinds of it): then an output that
-        accumulates along the axis is an error.
+    dimension_semantics: for each grid axis "arbitrary"; "parallel": then an output that accumulates along the axis is
+        an error; or "permitted": parallel unless one does.
     axis_names: a name for each grid axis, by which program_id and num_programs know it too.
     hints: what says how another machine should compile or run it (`palladium.hints.KERNEL_HINTS`); without meaning
         here.

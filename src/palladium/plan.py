@@ -15,8 +15,8 @@ from loom_core.base.location import Location
 from loom_core.launch import Variant, explain_variant, interpret_variant, run_variant, trace_variant
 from loom_core.trace.context import caller
 from palladium.arguments import Array, Given, given_operand, maker_of
-from palladium.blocks import Dimension, Movement, check_parallel, check_range, check_revisits, movement
-from palladium.index_maps import IndexMap, Prefetched, definition, trace_index_map
+from palladium.blocks import Dimension, Movement, check_range, check_revisits, movement, not_parallel, shared_along
+from palladium.index_maps import IndexMap, Numbers, Prefetched, definition, trace_index_map
 from palladium.program import Operand, Program, trace_program
 from palladium.signature import (
     Declaration,
@@ -157,7 +157,10 @@ def make_plan(declaration: Declaration, operands: Sequence[Any], given: Sequence
         declaration.scratch,
         _arrangement(declaration, operands, len(given)),
         declaration.location,
-        tuple("parallel" in meaning for meaning in declaration.dimension_semantics),
+        tuple(
+            meaning != "arbitrary" and axis not in making.ordered
+            for axis, meaning in enumerate(declaration.dimension_semantics)
+        ),
         declaration.axis_names,
     )
     if 0 in declaration.grid:
@@ -201,6 +204,7 @@ class _Making:
 
     def __post_init__(self) -> None:
         self.checks: list[_Check] = []
+        self.ordered: set[int] = set()  # grid axes along which an output accumulates
         self.deciding: set[int] = set()  # numbers of the prefetched operands that index maps read
 
     def output(self, position: int, name: str, spec: BlockSpec, output: Output) -> Operand:
@@ -240,13 +244,22 @@ class _Making:
             if is_output:
                 if not spec.revisits:
                     check_revisits(name, grid, found, location)
-                for axis, meaning in enumerate(self.declaration.dimension_semantics):
-                    if meaning == "parallel":
-                        check_parallel(name, axis, grid, found, location)
+                self._check_parallel(name, found, location)
             known = movement(dimensions, shape, grid, found)
         stays = known is not None and known.level < 0
         slots = min(spec.slots, 1) if stays else spec.slots
         return replace(plain, dimensions=dimensions, index_map=spec.index_map, movement=known, slots=slots)
+
+    def _check_parallel(self, name: str, found: Numbers, location: Location) -> None:
+        """NotParallel for an axis declared parallel along which an output accumulates; one permitted to be is not."""
+        grid = self.declaration.grid
+        for axis, meaning in enumerate(self.declaration.dimension_semantics):
+            first = None if meaning == "arbitrary" else shared_along(axis, grid, found)
+            if first is not None and meaning == "parallel":
+                block = found.reshape(*grid, found.shape[1])[first]
+                raise not_parallel(name, axis, first, block, location)
+            if first is not None:
+                self.ordered.add(axis)
 
 
 def _arranged_by(tree: list[Any]) -> Callable[[list[Ref]], list[Any]]:

@@ -175,7 +175,7 @@ def write(view: Ref, data: array, mask: array | None, storage: Storage, slots: i
 
 
 def pointer_tile(view: Ref, storage: Storage) -> tuple[Value, array | None, tuple[int, ...]]:
-    """A tile of pointers to the elements, where they exist (None: everywhere), and the shape: gathered axes first."""
+    """A tile of pointers to the elements, where they exist (None: everywhere), and the view's shape."""
     at = address(view, storage)
     spread, shape = view.spread, view.shape
     create = current().builder.create
@@ -192,7 +192,8 @@ def pointer_tile(view: Ref, storage: Storage) -> tuple[Value, array | None, tupl
         valid = flag if valid is None else operators.logical("and", valid, flag)
 
     for gathered in view.gathers:
-        index = shaping.reshape(to_shape(gathered.index, spread), (*spread, *(1,) * len(view.dims)))
+        around = (1,) * view.place, (1,) * (len(view.dims) - view.place)
+        index = shaping.reshape(to_shape(gathered.index, spread), (*around[0], *spread, *around[1]))
         tile = to_shape(index, shape)
         size = view.buffer.shape[gathered.axis]
         along(tile, "ge", 0)
@@ -205,7 +206,7 @@ def pointer_tile(view: Ref, storage: Storage) -> tuple[Value, array | None, tupl
         term = operators.multiply(tile, storage.strides[gathered.axis])
         offsets = term if offsets is None else operators.add(offsets, term)
     for d, (_, stride, low, limit) in enumerate(at.dims):
-        tile = shaping.broadcasted_iota(core.i32, shape, len(spread) + d)
+        tile = shaping.broadcasted_iota(core.i32, shape, d if d < view.place else len(spread) + d)
         if low is not None:
             along(tile, "ge", low)
         if limit is not None:

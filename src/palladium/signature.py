@@ -38,7 +38,7 @@ class WrongAlias(UserError):
     hint = "an alias takes the number of an operand (prefetched ones count) and of an output of its shape and dtype"
 
 
-DIMENSION_SEMANTICS: Final = ("arbitrary", "parallel")
+DIMENSION_SEMANTICS: Final = ("arbitrary", "parallel", "permitted")
 
 
 @dataclass(frozen=True)

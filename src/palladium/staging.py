@@ -100,27 +100,16 @@ def run_time_item(value: array, parts: Sequence[Any]) -> array:
     """value[parts], of which some are run-time scalars or tiles of integers; outside they are the nearest index."""
     index: list[Any] = []
     sizes = iter(value.shape)
-    looked_up: list[int] = []  # places of tiles among the dimensions of the result
-    kept = 0
     for part in parts:
         if part is None:
             fail(Refused, what="None beside a run-time index", reason="it is not there", instead="use expand_dims()")
         size = next(sizes)
         if isinstance(part, array) and not part.shape:
-            index.append(_inside(part, size, size - 1, "an index"))
-            continue
-        if isinstance(part, array):
-            looked_up.append(kept)
-            index.append(within(part, size))
-            continue
+            part = _inside(part, size, size - 1, "an index")
+        elif isinstance(part, array):
+            part = within(part, size)
         index.append(part)
-        kept += isinstance(part, slice)
-    found = refs.load(staged(value), tuple(index))
-    if not looked_up or looked_up[0] != looked_up[-1]:
-        return found  # as in NumPy, tiles that are apart give the first dimensions
-    rank = found.ndim - kept
-    order = [*range(rank, rank + looked_up[0]), *range(rank), *range(rank + looked_up[0], found.ndim)]
-    return shaping.transpose(found, order)
+    return refs.load(staged(value), tuple(index))
 
 
 def within(index: Any, size: int) -> array:

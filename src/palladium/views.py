@@ -126,7 +126,7 @@ class Ref(Unread):
     False); writing them does nothing.
     """
 
-    __slots__ = ("buffer", "dims", "gathers", "guard", "starts")
+    __slots__ = ("buffer", "dims", "gathers", "guard", "place", "starts")
 
     def __init__(
         self,
@@ -135,12 +135,14 @@ class Ref(Unread):
         dims: tuple[View, ...],
         guard: Value | None = None,
         gathers: tuple[Gathered, ...] = (),
+        place: int = 0,
     ) -> None:
         self.buffer = buffer
         self.starts = starts
         self.dims = dims
         self.guard = guard
         self.gathers = gathers
+        self.place = place  # of the dimensions of tiles of indices among the others
 
     @property
     def shown(self) -> str:
@@ -153,7 +155,8 @@ class Ref(Unread):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (*self.spread, *(dim.size for dim in self.dims))
+        sizes = [dim.size for dim in self.dims]
+        return (*sizes[: self.place], *self.spread, *sizes[self.place :])
 
     @property
     def ndim(self) -> int:
@@ -267,7 +270,14 @@ def select(ref: Ref, index: Any) -> Ref:
             gathers.append(Gathered(dim.axis, number))
             continue
         guard = scalars.both(guard, _picked(ref, dim, number, starts))
-    return Ref(ref.buffer, tuple(starts), tuple(dims), guard, tuple(gathers))
+    place = _place_of_tiles([isinstance(part, (slice, Slice)) for part in parts]) if gathers else 0
+    return Ref(ref.buffer, tuple(starts), tuple(dims), guard, tuple(gathers), place)
+
+
+def _place_of_tiles(sliced: Sequence[bool]) -> int:
+    """Where the dimensions of tiles of indices go, as in NumPy: where all indices stand, or first if they are apart."""
+    places = [i for i, one in enumerate(sliced) if not one]
+    return places[0] if places[-1] - places[0] == len(places) - 1 else 0
 
 
 def _expanded(ref: Ref, index: Any) -> list[Any]:

@@ -68,6 +68,24 @@ def test_tiles_at_run_time(what: str) -> None:
     assert not differences(of(function, *shape), [X, I])
 
 
+@pytest.mark.parametrize("place", ["x[:, k]", "x[k]", "x[1:5, k]", "x[k, k]", "x[2, k]", "x[j, :, k]", "x[:, j, k]"])
+def test_tiles_of_indices_stand_where_numpy_puts_them(place: str) -> None:
+    """Of refs, read and written, and of values."""
+    source = X if "j" not in place else np.stack([X, X + 100, X * 2])
+    row = np.array([3, 0, 5, 2], np.int32) if "j" not in place else np.array([3, 0, 5], np.int32)
+    shape = eval(place, {"x": source, "k": row, "j": 1}).shape
+
+    def make(m: Any) -> Any:
+        def body(x: Any, k: Any, read: Any, value: Any) -> None:
+            names = {"k": k[...], "j": 1}
+            read[...] = eval(place, {**names, "x": x})
+            value[...] = eval(place, {**names, "x": x[...]})
+
+        return m.pl.pallas_call(body, [m.shape(shape, np.float32)] * 2)
+
+    assert not differences(make, [source, row])
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int16, np.uint32, np.bool_])
 def test_products_of_integers(dtype: Any) -> None:
     a = (np.arange(24).reshape(4, 6) * 77777 - 5).astype(dtype)

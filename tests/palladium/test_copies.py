@@ -246,3 +246,10 @@ def test_copies_inside_of_one_buffer_and_over_its_end() -> None:
     wanted[2:8] = X[:6]
     wanted[:2], wanted[2:4] = X[6:], np.nan
     assert np.array_equal(found, wanted, equal_nan=True)
+
+
+def test_counting_in_branches_leaves_no_race() -> None:
+    """What stands in the branch of a failing check is no order of what comes after it."""
+    made = kernel(pipelined, *BUFFERS)
+    with knobs.override(check=True):
+        assert np.array_equal(made(X), X * 2)

@@ -418,8 +418,12 @@ def test_an_output_does_not_accumulate_along_a_parallel_axis() -> None:
     message = (
         r"LOOM-R126.*axis 1 is declared parallel, and the grid points \(0, 0\) and \(0, 1\) share block \(0,\) of o"
     )
+    assert np.isnan(call("parallel", "parallel")).all(), "upstream lets it: the axis runs in order"
+    spec, out = lpl.BlockSpec((4,), lambda i, k: (2 * i + k,)), lpl.BlockSpec((4,), lambda i, k: (i,))
     with pytest.raises(LoomError, match=message):
-        call("parallel", "parallel")
+        lpl.kernel(
+            body, out_shape=shape(8), grid=(2, 2), in_specs=[spec], out_specs=out, dimension_semantics=["parallel"] * 2
+        )(np.ones(16, np.float32))
     with pytest.raises(LoomError, match="1 dimension_semantics for 2 grid axes"):
         call("parallel")
 

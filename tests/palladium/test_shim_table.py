@@ -20,7 +20,7 @@ from tests.palladium.peers import SHIM, upstream
 
 jax = pytest.importorskip("jax")
 
-SAMPLE = 48
+SAMPLE = 96
 """One row in so many of the table is judged here; all of them by tests.palladium.shim_table."""
 
 

@@ -85,7 +85,7 @@ def _sites(emitter: Emitter) -> Iterator[_Site]:
             path.append(index + 1)
         elif item.mnemonic == "endloop":
             path.pop()
-        elif item.mnemonic in ("brz", "jump"):
+        elif item.mnemonic in ("brz", "brnz", "jump"):
             label = next(operand for operand in item.operands if isinstance(operand, Label))
             path.append(-index - 1)
             ends[label] = -index - 1

@@ -82,8 +82,13 @@ arrays) is compared at each call; equal functions share what was compiled.
 * An output block that is only written is written in place. One that is also read (an accumulator) is a window of SRAM
   for as long as the grid stays on it. Windows that are only accessed whole become values, which the matrix unit
   accumulates in.
-* Scratch is windows of SRAM around all loops. A copy is a DMA descriptor on a queue of its own; what reads its target
-  waits for it, with or without `wait`.
+* Scratch is windows of SRAM around all loops. A copy is a DMA descriptor; what reads its target waits for it, with or
+  without `wait`. Tokens are waited for once, where they begin; semaphores count: a wait too many, or a copy that nobody
+  waits for, is a diagnostic at its line. `copy(src, dst, queue=n)` names the queue.
+* `accumulator(shape)` stays in the matrix unit until it is drained; `window(shape, dtype)` is SRAM where it stands;
+  `emit_pipeline` is a grid inside of a kernel, of sizes that may be known only at run time.
+* Random numbers are Threefry 2x32 of 20 rounds, counted as jax.random counts: after `prng_seed(s)` the first draw has
+  the bits of `jax.random.bits(jax.random.key(s), shape)`, further draws and loops go on from there.
 * Arrays without a block shape, and those in `ANY` or `HBM`, stay where they are: their refs reach all of them.
 
 ## Rules
@@ -99,7 +104,7 @@ Pallas's modes disagree on these; here they are fixed.
 | scratch, and an output block read before it is written | begins as poison |
 | an output block that is left and comes back later | LOOM-R122 names both grid points (***) |
 | consecutive grid points with one output block | share it: it accumulates |
-| an axis declared parallel along which an output accumulates | LOOM-R126 |
+| an axis declared parallel along which an output accumulates | LOOM-R126; in `pallas_call` it runs in order |
 | scalar prefetch | index maps read what the call was given; the kernel may not write to it (LOOM-F208) |
 | a prefetched index that leads outside | LOOM-R121 at the call, before anything runs |
 | `input_output_aliases` | the output begins with the operand's contents, the operand stays as it is (**) |

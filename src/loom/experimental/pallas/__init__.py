@@ -172,7 +172,7 @@ def pallas_call(
 ) -> Callable[..., Any]:
     """A function of arrays that runs `kernel` over `grid`; see `palladium.kernel`.
 
-    Of `compiler_params` the dimension_semantics are checked. `interpret` may be an InterpretParams that says what reads
+    Of `compiler_params` the dimension_semantics count. `interpret` may be an InterpretParams that says what reads
     out of bounds do. `debug`, `cost_estimate`, `backend` and `metadata` are accepted, and mean nothing.
     """
     reads = getattr(interpret, "out_of_bounds_reads", None)
@@ -263,9 +263,9 @@ def delay(nanos: Any) -> None:
 
 
 def _semantics(given: Any) -> Any:
-    """dimension_semantics with Palladium's two meanings; here several cores share all memory."""
+    """dimension_semantics with Palladium's meanings: upstream lets outputs accumulate along axes called parallel."""
     names = [getattr(one, "value", one) for one in given or ()]
-    return tuple("parallel" if name in ("core_parallel", "subcore_parallel") else name for name in names)
+    return tuple("permitted" if name in ("parallel", "core_parallel", "subcore_parallel") else name for name in names)
 
 
 def _parameter(given: Any, name: str) -> Any:

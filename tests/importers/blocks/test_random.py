@@ -13,7 +13,7 @@ from ltl.imported import ImportedKernel
 from tests.importers.blocks.programs import LIMIT, Code, random_program, reducible, run_program, text_of
 
 BLOCKS = 12
-SEEDS = 60
+SEEDS = 40
 COMPILED = 4
 
 

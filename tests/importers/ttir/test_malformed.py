@@ -8,7 +8,7 @@ import re
 import pytest
 
 from loom_core.base.diagnostics import LoomError
-from loom_core.importers.ttir.errors import MalformedTritonIr, TritonIrError, WrongOperands
+from loom_core.importers.ttir.errors import MalformedTritonIr, TritonIrError, UnsupportedOperation, WrongOperands
 from ltl.imported import ImportedKernel
 from tests.importers.ttir.modules import TEXTS, module
 from tests.importers.ttir.mutation import mutated, words_of
@@ -73,3 +73,33 @@ def test_values_of_an_inner_block_are_not_known_outside() -> None:
     body = "%c = arith.constant true\nscf.if %c {\n%a = arith.constant 1 : i32\n}\n%b = arith.addi %a, %a : i32"
     with pytest.raises(WrongOperands, match="%a is not defined"):
         ImportedKernel(module(body))
+
+
+def calls(count: int, levels: int) -> str:
+    """Functions that call each other in a row, each from within some branches."""
+    functions = []
+    for i in range(count):
+        inner = f"tt.call @f{i + 1}() : () -> ()" if i + 1 < count else ""
+        functions.append(
+            f"tt.func private @f{i}() {{\n%t = arith.constant true\n" + "scf.if %t {\n" * levels
+            + inner + "\n}" * levels + "\ntt.return\n}"
+        )  # fmt: skip
+    return module("tt.call @f0() : () -> ()", others="\n".join(functions))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (calls(10, 20), "nest too deep"),
+        (calls(60, 1), "nest too deep"),
+        (calls(66, 0), "more than 64 functions call each other"),
+        (re.sub(r"(tt.call @f\d+.*)", r"\1\n\1", calls(40, 0)), "operations with those of called functions"),
+        (module("%i = arith.constant 1 : index\nscf.index_switch %i\n"
+                + "".join(f"case {k} {{\nscf.yield\n}}\n" for k in range(2000)) + "default {\nscf.yield\n}"),
+         "more than 64 cases"),
+    ],
+)  # fmt: skip
+def test_what_nests_without_end_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UnsupportedOperation, match=message) as caught:
+        ImportedKernel(text, "kernel.ttir")
+    assert caught.value.location.known

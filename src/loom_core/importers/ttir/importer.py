@@ -26,6 +26,10 @@ Imported = Value | Traced
 """What a name of the text stands for: a value, or a structure of several (a descriptor, a block pointer)."""
 
 CALL_LIMIT: Final = 64
+MOST_OPERATIONS: Final = 1 << 18
+"""How many operations of the text are imported, those of functions at each call."""
+DEEPEST: Final = 80
+"""How deep regions and calls (of the text) and blocks (of Tile IR) may nest, counted together."""
 
 
 class Library(Protocol):
@@ -126,6 +130,8 @@ class Importer:
         self.scope: ChainMap[str, Imported] = ChainMap()
         self.loops: list[ImportedLoop] = []
         self._calls: list[str] = []
+        self._depth = 0
+        self._count = 0
 
     @property
     def at_top(self) -> bool:
@@ -194,11 +200,18 @@ class Importer:
 
     def operations(self, operations: Sequence[Operation]) -> None:
         """Import operations one after another where the builder stands."""
+        self._depth += 1
         for op in operations:
+            if self._depth + self.trace.depth > DEEPEST:
+                self.refuse(op, "loops, branches and calls nest too deep around it")
             self.operation(op)
+        self._depth -= 1
 
     def operation(self, op: Operation) -> None:
         """Import one operation and define its results."""
+        self._count += 1
+        if self._count > MOST_OPERATIONS:
+            self.refuse(op, f"there are more than {MOST_OPERATIONS} operations with those of called functions")
         saved, self.trace.at = self.trace.at, self.place(op)
         try:
             found = TABLE.get(op.name)
@@ -302,8 +315,10 @@ class Importer:
         function = self.module.functions.get(symbol)
         if function is None or not function.blocks:
             self.wrong(op, f"there is no function {symbol}")
-        if symbol in self._calls or len(self._calls) >= CALL_LIMIT:
+        if symbol in self._calls:
             self.refuse(op, f"{symbol} calls itself")
+        if len(self._calls) >= CALL_LIMIT:
+            self.refuse(op, f"more than {CALL_LIMIT} functions call each other")
         if len(arguments) != len(function.arguments):
             self.wrong(op, f"{symbol} takes {len(function.arguments)} arguments, {len(arguments)} are given")
         saved, self.scope = self.scope, ChainMap()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from loom_core.base.dtype import bool_
 from loom_core.importers.blocks import stand_in
@@ -17,6 +17,8 @@ from loom_core.ir.value import Value
 from loom_core.ops import elementwise as ops
 from loom_core.ops.control import For, If, While, Yield
 from loom_core.trace.values import Traced, flatten, rebuild, types_of
+
+MOST_CASES: Final = 64
 
 
 @row("scf.for", operands=2, types="free", words=True, regions=1, structured=True)
@@ -210,6 +212,8 @@ def _switch(importer: Importer, op: Operation, operands: list[Any]) -> list[Impo
     (selector,) = operands
     if selector.type.shape or not selector.type.dtype.is_integer or any(type(case) is not int for case in cases):
         importer.wrong(op, f"it does not choose by {selector.type}")
+    if len(cases) > MOST_CASES:
+        importer.refuse(op, f"it has more than {MOST_CASES} cases")
     return _chosen(importer, op, selector, cases, 0)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from loom_core.base.diagnostics import Diagnostic
 from loom_core.base.dtype import by_name
 from loom_core.base.location import UNKNOWN
-from loom_core.isa.commands import SPACE_SRAM
+from loom_core.isa.commands import SPACE_SRAM, Queue
 from loom_sim import footprint, shadow
 from loom_sim.errors import (
     MissingWait,
@@ -27,6 +27,16 @@ _LAYOUT_NAMES: Final = {
     footprint.ACCUMULATOR: "an accumulator",
     footprint.PANEL: "a panel",
 }
+
+
+def notes_of(program: Program, here: int, there: int = -1) -> tuple[str, ...]:
+    """Where the command of a finding stands and which engine's queue it is on; the same of another one."""
+    notes = [f"at word {here}, on queue {Queue(program.commands[here].queue).name}"]
+    if there >= 0:
+        at = program.location_of(there)
+        source = f", from {at.file}:{at.line}" if at is not UNKNOWN else ""
+        notes.append(f"the other is at word {there}, on queue {Queue(program.commands[there].queue).name}{source}")
+    return tuple(notes)
 
 
 class FindingReader:
@@ -73,21 +83,21 @@ class FindingReader:
                 )
             elif kind == shadow.READ_OF_ANOTHER:
                 yield ReadOfAnotherProgram.diagnostic(
-                    where, program=self._index(program), place=place, other=self._index(other)
+                    where, notes=self._notes(here), program=self._index(program), place=place, other=self._index(other)
                 )
             else:
                 name = f"program {self._index(other)}" if other > self._base else "another program"
                 yield WriteOverAnotherProgram.diagnostic(
-                    where, program=self._index(program), place=place, other=name, done="written or read"
+                    where,
+                    notes=self._notes(here),
+                    program=self._index(program),
+                    place=place,
+                    other=name,
+                    done="written or read",
                 )
 
     def _notes(self, here: int, there: int = -1) -> tuple[str, ...]:
-        notes = [f"at word {here}"]
-        if there >= 0:
-            at = self._program.location_of(there)
-            source = f", from {at.file}:{at.line}" if at is not UNKNOWN else ""
-            notes.append(f"the other is at word {there}{source}")
-        return tuple(notes)
+        return notes_of(self._program, here, there)
 
     def _place(self, space: int, byte: int) -> str:
         obj = self._program.object

@@ -15,6 +15,7 @@ from loom_core.isa.commands import ENGINE_QUEUES
 from loom_core.isa.encoding import Command
 from loom_core.isa.sce import DTYPE_LOG2_BYTES
 from loom_sim.errors import OverlappingWindows, WaitForNothing
+from loom_sim.findings import notes_of
 
 if TYPE_CHECKING:
     from loom_sim.program import Program
@@ -56,7 +57,7 @@ def _waits_for_nothing(program: Program) -> Iterator[Diagnostic]:
             if known and not any(at < word or any(start <= at <= end for start, end in around) for at in known):
                 reason = "is signalled only after it"
             if reason:
-                notes = (f"at word {word}",)
+                notes = notes_of(program, word)
                 at = program.location_of(word)
                 yield WaitForNothing.diagnostic(
                     at, notes=notes, command=command.mnemonic, token=wait.token, reason=reason

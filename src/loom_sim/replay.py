@@ -20,6 +20,7 @@ from loom_core.isa.commands import QUEUE_COUNT, Queue
 from loom_sim import deferral, engines, footprint
 from loom_sim import state as words
 from loom_sim.errors import ResultDependsOnSpeed
+from loom_sim.findings import notes_of
 
 if TYPE_CHECKING:
     from loom_sim.program import Binding, Program, Registers
@@ -141,15 +142,9 @@ class Replay:
     def _diagnostic(self, seed: int, place: str, later: int, earlier: int) -> Diagnostic:
         program = self._program
         first, second = program.commands[earlier], program.commands[later]
-        at = program.location_of(earlier)
         return ResultDependsOnSpeed.diagnostic(
             program.location_of(later),
-            notes=(
-                f"at word {later}, on queue {Queue(second.queue).name}",
-                f"the other is at word {earlier}, on queue {Queue(first.queue).name}"
-                + (f", from {at.file}:{at.line}" if at.known else ""),
-                f"found with seed {seed}",
-            ),
+            notes=(*notes_of(program, later, earlier), f"found with seed {seed}"),
             place=place,
             command=second.mnemonic,
             other=first.mnemonic,

@@ -177,6 +177,10 @@ def test_checked_runs(tmp_path: Path) -> None:
     assert "scale.py:9" in result.stderr
     assert "error[LOOM-S201]: copy reads byte 4096 of SRAM while program may still be writing it" in result.stderr
     assert loomc("run", unsound, *arguments).exit_code == 0
+    result = loomc("run", sound, *arguments, "--check", "--replay", "6")
+    assert (result.exit_code, result.stderr) == (0, "")
+    result = loomc("run", unsound, *arguments, "--check", "--replay", "6")
+    assert result.exit_code == 1 and "error[LOOM-S206]: y[0] depends on engine speeds" in result.stderr
 
 
 def test_run_without_arguments(object_file: Path) -> None:

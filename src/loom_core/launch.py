@@ -178,9 +178,10 @@ def check(*, nan: bool = False, replay: int = 0, uninitialised: Sequence[Any] = 
 def cores(count: int) -> AbstractContextManager[None]:
     """`with loom.cores(n):` launches in the block run on `n` simulated cores, as LOOM_CORES=n does.
 
-    A launch whose programs cannot be shared without changing a bit runs on one; `kernel.explain` says why.
+    A launch whose programs cannot be shared without changing a bit runs on one; `kernel.explain` says why. 0: as many
+    as the machine and the CPUs allow. BadKnobValue for a negative number.
     """
-    return knobs.override(cores=count)
+    return knobs.override(cores=str(count))  # a text is checked
 
 
 class Traces(list[Any]):

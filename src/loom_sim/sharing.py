@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WORTH_NANOSECONDS: Final = 1_000_000
 """Work below this runs on one core, unless cores are asked for: threads take time to wake."""
+MOST_CORES: Final = 64
 _DIVISIONS_KEPT: Final = 512
 _PATIENCE: Final = 8
 _BALANCED: Final = 0.9
@@ -68,8 +69,8 @@ def undivided(program: Program) -> Division:
 
 
 def available_cores(machine: MachineConfig) -> int:
-    """Cores for a launch: those asked for by the knob, else as many as the machine and this process' CPUs allow."""
-    return knobs.cores or min(machine.cores, _cpus())
+    """Cores for a launch where no number is asked for: as many as the machine and this process' CPUs allow."""
+    return min(machine.cores, _cpus())
 
 
 def _cpus() -> int:
@@ -112,7 +113,7 @@ class Sharing:
                 break
         else:
             return _ONE_PROGRAM
-        asked = cores or knobs.cores
+        asked = min(cores or knobs.cores, MOST_CORES)
         if asked == 1:
             return _ONE_ASKED
         numbers = view[self._scalars].tobytes()

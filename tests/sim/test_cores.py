@@ -572,6 +572,16 @@ def test_the_environment_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scale.explain(X, Y, 61, grid=(8,), BLOCK=8).cores == 4
 
 
+def test_numbers_of_cores_are_checked() -> None:
+    with pytest.raises(LoomError, match="'-1', which is not a whole number"), loom.cores(-1):
+        pass
+    with loom.cores(1000):
+        assert sharing.MOST_CORES < 200
+        assert (
+            scale.explain(_numbers(2000), np.zeros(2000, F32), 1600, grid=(200,), BLOCK=8).cores == sharing.MOST_CORES
+        )
+
+
 # ---- the comparison of pieces ----------------------------------------------------------------------------------------
 
 

@@ -177,7 +177,7 @@ class Knobs:
     cores: Knob[int] = Knob(
         "LOOM_CORES", NATURAL, _constant(0), "0",
         "How many simulated cores share the programs of a launch, where that is proved to change nothing; 0: as many "
-        "as the machine and the CPUs of this process allow, where there is enough work.",
+        "as the machine and the CPUs of this process allow, where there is enough work. At most 64.",
     )  # fmt: skip
     cache: Knob[bool] = Knob(
         "LOOM_CACHE", FLAG, _constant(True), "1",

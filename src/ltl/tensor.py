@@ -14,7 +14,7 @@ from loom_core.trace.context import current
 from loom_core.trace.errors import AmbiguousTruth, RuntimeValueNeeded
 from loom_core.trace.values import Traced
 from ltl import dtypes
-from ltl.errors import here
+from ltl.errors import WrongAxis, fail, here
 
 
 class Shape(tuple[int, ...]):
@@ -41,7 +41,10 @@ class Shape(tuple[int, ...]):
         return Shape((*other, *self))
 
     def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
+        try:
+            found = super().__getitem__(index)
+        except IndexError:
+            fail(WrongAxis, function="shape", axis=int(index), rank=len(self))
         return Shape(found) if isinstance(index, slice) else found
 
 

@@ -123,6 +123,11 @@ def no_dtype(out, n):
     ltl.zeros((4,), "float")
 
 
+@case("LOOM-F106", "n.shape[-1]")
+def dimension_of_a_scalar(out, n):
+    ltl.static_print(n.shape[-1])
+
+
 @case("LOOM-F106", "ltl.sum(ltl.arange(0, 4), axis=1)")
 def axis_out_of_range(out, n):
     ltl.sum(ltl.arange(0, 4), axis=1)

@@ -88,6 +88,34 @@ def test_autotuning_is_by_cycles() -> None:
     assert found[0][0] == 256
 
 
+def test_equal_configurations_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from loom_core.launch import Variant
+
+    compiled = []
+    plain = Variant.compile
+
+    def compile(self: Variant, options: Any) -> Any:
+        compiled.append(self.kernel_name)
+        return plain(self, options)
+
+    monkeypatch.setattr(Variant, "compile", compile)
+    configs = [
+        triton.Config({"BLOCK": 48}, num_warps=warps, num_stages=stages) for warps in (1, 8) for stages in (1, 3)
+    ]
+    tuned = triton.autotune(configs, key=["n"], reset_to_zero=["z"])(blocked)
+    x, z = torch.ones(96), torch.ones(96)
+    tuned[(2,)](x, z, 96)
+    assert torch.equal(z, x)
+    assert compiled == ["blocked"]
+
+
+@triton.jit
+def blocked(x, z, n, BLOCK: tl.constexpr):
+    for i in range(BLOCK // 16):
+        at = tl.program_id(0) * BLOCK + i * 16 + tl.arange(0, 16)
+        tl.store(z + at, tl.load(z + at, mask=at < n) + tl.load(x + at, mask=at < n), mask=at < n)
+
+
 @triton.jit
 def product(x, exact, rounded, SIZE: tl.constexpr):
     at = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]

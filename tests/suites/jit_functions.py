@@ -36,7 +36,7 @@ MOST_SECONDS: Final = 120
 """What the functions of one file may take."""
 TYPES: Final = {
     "chunkwise_fwd_kernel.level_scales": "*fp32",
-    "chunkwise_bwd_kernel_diag.level_scales": "*fp32",
+    "chunkwise_bwd_kernel_diag.l": "*fp32",
     "chunk_kda_bwd_kernel_dAv_npu.do": "*fp32",
 }
 CONSTANTS: Final = {"chunk_oja_bwd_kernel_dvwg_h.USE_GV": True}
@@ -69,12 +69,18 @@ class Table:
         path = Path(file)
         if path.is_relative_to(self.root):
             function = self._at.get((str(path.relative_to(self.root)), line))
-            if function is not None and self.found.get(function) not in ("launched", "compiled"):
+            if function is not None and _rank(what) < _rank(self.found.get(function, "unused")):
                 self.found[function] = what
 
     def rows(self) -> list[tuple[Function, str]]:
         """Each function with what became of it."""
         return [(function, self.found.get(function, "unused")) for function in self.functions]
+
+
+def _rank(what: str) -> int:
+    """How much an outcome says, the most first; refusals come after what was reached in another way."""
+    order = ("launched", "compiled", "inlined")
+    return order.index(what) if what in order else len(order) + (what == "unused")
 
 
 def _functions(root: Path) -> Iterator[Function]:

@@ -13,11 +13,12 @@ from loom_core.tools.ops_page import table
 
 CHECKS: Final = Path(__file__).resolve().parents[3] / "exhaustive"
 
+_FUNCTIONS: Final = "functions of "
 _INTRODUCTION: Final = """\
 # Scores
 
 <!-- Written by `./run golden` from exhaustive/scores.json and exhaustive/hashes.json, which `./run exhaustive --write`
-keeps. -->
+and the suites of tests/suites keep. -->
 
 `./run exhaustive` runs the checks that are too long for the test suite, all or those named; the suite runs samples of
 them. It compares again, and says what differs from this page.
@@ -50,6 +51,14 @@ def scores_markdown() -> str:
         "## Hostile commands",
         "",
         *_hostile(scores["hostile"]),
+        "## Triton's own unit tests",
+        "",
+        *_triton_tests(scores["Triton's unit tests"]),
+        "## Functions of Triton libraries",
+        "",
+        *_functions(
+            {name.removeprefix(_FUNCTIONS): part for name, part in scores.items() if name.startswith(_FUNCTIONS)}
+        ),
         "## Hashes",
         "",
         f"First digits of the BLAKE3 digests over all 2³² operands of {len(hashes)} opcodes:",
@@ -57,6 +66,52 @@ def scores_markdown() -> str:
         *table(("opcode", "digest"), ((f"`{name}`", entry["all"][:16]) for name, entry in hashes.items())),
     ]
     return "\n".join(lines)
+
+
+def _triton_tests(runs: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """What `tests/suites/triton_upstream.py` counted."""
+    yield "Those marked for its interpreter, launched through `loom.triton.install()` by"
+    yield "`tests/suites/triton_upstream.py`; block pointers on Triton 3.7, the last to have them. Skipped are those"
+    yield "that skip themselves."
+    for name, run in runs.items():
+        if run["note"]:
+            yield f"{name}: {run['note']}."
+    yield ""
+    rows = [
+        (name, f"`{file}`", *(f"{counts.get(outcome, 0):,}" for outcome in ("passed", "failed", "skipped")))
+        for name, run in runs.items()
+        for file, counts in run["files"].items()
+    ]
+    yield from table(("on", "tests", "pass", "fail", "skipped"), rows)
+    yield "Those that fail:"
+    yield ""
+    failures = [
+        (f"`{names[0]}`", str(len(names)), why) for run in runs.values() for why, names in run["failures"].items()
+    ]
+    yield from table(("the first", "how many", "why"), failures)
+
+
+def _functions(packages: dict[str, dict[str, str]]) -> Iterator[str]:
+    """What `tests/suites/jit_functions.py` found: for each package, what became of all its `@triton.jit` functions."""
+    yield "All `@triton.jit` functions of a package, by `tests/suites/jit_functions.py`: launched by its operations,"
+    yield "compiled for types and constants that the source suggests, or part of one that is. Unused are alternatives"
+    yield "that are not defined or called here. exhaustive/scores.json has the whole table."
+    yield ""
+    outcomes = ("launched", "compiled", "inlined", "unused")
+    rows = []
+    for name, found in packages.items():
+        counts = [sum(what == outcome for what in found.values()) for outcome in outcomes]
+        rows.append((name.removeprefix(_FUNCTIONS), *map(str, (len(found), *counts, len(found) - sum(counts)))))
+    yield from table(("package", "functions", *outcomes, "refused"), rows)
+    yield "Refused:"
+    yield ""
+    refused = [
+        (f"`{function}`", what)
+        for found in packages.values()
+        for function, what in found.items()
+        if what not in outcomes
+    ]
+    yield from table(("function", "code, line and reason"), refused)
 
 
 def _equal(references: dict[str, dict[str, Any]]) -> str:

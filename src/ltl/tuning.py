@@ -105,6 +105,9 @@ class Tuned:
     def __repr__(self) -> str:
         return f"<tuned {self.kernel!r}>"
 
+    def _repr_html_(self) -> str:
+        return self.jit_function._repr_html_()
+
 
 class Heuristics(Tuned):
     """Arguments computed from the others."""

@@ -53,6 +53,11 @@ def test_a_kernel(arrays: tuple[Any, ...]) -> None:
     assert [row[:3] for row in rows] == [["*f32", "8", "l1"], ["*i32", "8", "l1"]]
 
 
+def test_a_tuned_kernel() -> None:
+    tuned = ltl.autotune([ltl.Config({"BLOCK": 8})], key=[])(scale)
+    assert repr(tuned) == f"<tuned {scale!r}>" and tuned._repr_html_() == scale._repr_html_()
+
+
 def test_a_palladium_kernel() -> None:
     kernel = lpl.kernel(lambda x_ref, o_ref: o_ref.__setitem__(..., -x_ref[...]), out_shape=np.zeros(8, np.float32))
     assert repr(kernel).startswith("<kernel kernel(x_ref, o_ref) at test_displays.py:")

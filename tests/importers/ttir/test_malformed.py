@@ -93,7 +93,7 @@ def calls(count: int, levels: int) -> str:
         (calls(10, 20), "nest too deep"),
         (calls(60, 1), "nest too deep"),
         (calls(66, 0), "more than 64 functions call each other"),
-        (re.sub(r"(tt.call @f\d+.*)", r"\1\n\1", calls(40, 0)), "operations with those of called functions"),
+        (re.sub(r"(tt.call @f\d+.*)", r"\1\n\1", calls(40, 0)), "calls, with those of called functions"),
         (module("%i = arith.constant 1 : index\nscf.index_switch %i\n"
                 + "".join(f"case {k} {{\nscf.yield\n}}\n" for k in range(2000)) + "default {\nscf.yield\n}"),
          "more than 64 cases"),

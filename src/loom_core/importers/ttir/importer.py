@@ -26,8 +26,8 @@ Imported = Value | Traced
 """What a name of the text stands for: a value, or a structure of several (a descriptor, a block pointer)."""
 
 CALL_LIMIT: Final = 64
-MOST_OPERATIONS: Final = 1 << 18
-"""How many operations of the text are imported, those of functions at each call."""
+MOST_CALLS: Final = 1 << 13
+"""How many calls may become the bodies of functions."""
 DEEPEST: Final = 80
 """How deep regions and calls (of the text) and blocks (of Tile IR) may nest, counted together."""
 
@@ -209,9 +209,6 @@ class Importer:
 
     def operation(self, op: Operation) -> None:
         """Import one operation and define its results."""
-        self._count += 1
-        if self._count > MOST_OPERATIONS:
-            self.refuse(op, f"there are more than {MOST_OPERATIONS} operations with those of called functions")
         saved, self.trace.at = self.trace.at, self.place(op)
         try:
             found = TABLE.get(op.name)
@@ -317,6 +314,9 @@ class Importer:
             self.wrong(op, f"there is no function {symbol}")
         if symbol in self._calls:
             self.refuse(op, f"{symbol} calls itself")
+        self._count += 1
+        if self._count > MOST_CALLS:
+            self.refuse(op, f"there are more than {MOST_CALLS} calls, with those of called functions")
         if len(self._calls) >= CALL_LIMIT:
             self.refuse(op, f"more than {CALL_LIMIT} functions call each other")
         if len(arguments) != len(function.arguments):

@@ -48,7 +48,7 @@ def _unused_results(function: Function) -> Iterator[Diagnostic]:
     used: set[Value] = set()
     pending: list[Value] = []
     for op in function.walk():
-        if op.terminator or (not op.pure and not isinstance(op, (*_LOADS, *_STRUCTURE))) or isinstance(op, _STRUCTURE):
+        if op.terminator or isinstance(op, _STRUCTURE) or not (op.pure or isinstance(op, _LOADS)):
             pending += op.operands
     while pending:
         value = pending.pop()

@@ -12,7 +12,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from exhaustive import kernels
+from exhaustive import kernels, scores
 from loom_core.ops import elementwise
 from tests.ltl.program_runs import faults, kernel_of
 from tests.ltl.random_programs import Program, programs
@@ -86,6 +86,12 @@ def test_the_same_programs_each_time() -> None:
     first = digest()
     assert first == digest()
     assert len(first) > 1
+
+
+def test_a_full_run_is_recorded() -> None:
+    (score,) = scores.recorded()["kernels"].values()
+    assert score["kernels"] >= kernels.KERNELS
+    assert score["wrong"] == 0
 
 
 def test_a_program_is_a_kernel() -> None:

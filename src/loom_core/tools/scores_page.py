@@ -59,6 +59,10 @@ def scores_markdown() -> str:
         *_functions(
             {name.removeprefix(_FUNCTIONS): part for name, part in scores.items() if name.startswith(_FUNCTIONS)}
         ),
+        "## Random kernels",
+        "",
+        *_kernels(scores["kernels"]),
+        "",
         "## Hashes",
         "",
         f"First digits of the BLAKE3 digests over all 2³² operands of {len(hashes)} opcodes:",
@@ -130,6 +134,12 @@ def _errors(references: dict[str, dict[str, Any]]) -> Iterator[tuple[str, ...]]:
         if claim.subnormal_ulp is not None:
             row[3:] = f"{score['subnormal_ulp']:g}", f"{claim.subnormal_ulp:g}"
         yield tuple(row)
+
+
+def _kernels(runs: dict[str, dict[str, int]]) -> Iterator[str]:
+    for language, run in runs.items():
+        wrong = f"{run['wrong']} wrong" if run["wrong"] else "references and simulator agree bit for bit, nothing found"
+        yield f"{run['kernels']:,} kernels in {language.upper()}, made by hypothesis: {wrong}."
 
 
 def _hostile(runs: dict[str, dict[str, int]]) -> Iterator[str]:

@@ -94,11 +94,13 @@ def advance(check, command, queue, word):  # type: ignore[no-untyped-def]
 def dot(place, strides, sizes, rank):  # type: ignore[no-untyped-def]
     """Sum of stride * i for point number `place` of a grid, row-major."""
     total = 0
-    for back in range(rank):
+    for back in range(rank - 1):
         dim = rank - 1 - back
         size = load_word(sizes, dim)
         total += place % size * load_word(strides, dim)
         place //= size
+    if rank > 0:
+        total += place * load_word(strides, 0)
     return total
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from loom_core.codegen import stream
+from loom_core.codegen.errors import TileTooLarge
+from loom_core.ir.block import Function
 from loom_core.isa.encoding import Command, decode, encode
 from loom_core.isa.machine import L1
 from loom_core.objfile import LoomObject
 from loom_core.tools.bisect import operations
 from loom_core.tools.bisect.operations import Launch, bisect
+from loom_core.tools.bisect.probes import Grid, Probe
 from loom_core.tools.loomc import main
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
@@ -104,6 +108,25 @@ def test_a_broken_lowering(
     text = "\n".join(rest)
     assert "the object gives" in text and "its reference says" in text
     assert ("iteration 0" in text) == (wanted != "div.f32")
+
+
+def test_what_could_not_be_seen_is_said(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probed = operations.probed
+
+    def without_room(function: Function, probes: Sequence[Probe], grid: Grid) -> Function:
+        ops = list(function.walk())
+        for probe in probes:
+            if ops[probe.op].name == "exp":
+                raise TileTooLarge(ops[probe.op].location, kernel="decode", needed=2, machine="l1", limit=1)
+        return probed(function, probes, grid)
+
+    monkeypatch.setattr(operations, "probed", without_room)
+    instead(monkeypatch, "exp.f32", "exp2.f32")
+    result = loomc(source, *ARGUMENTS)
+    assert result.exit_code == 1
+    *_, last = result.stdout.splitlines()
+    assert last == "  not compared, since the object with a look at them does not fit the machine: `exp`"
+    assert "`exp` %" not in result.stdout.splitlines()[0]
 
 
 def test_operands_are_shown(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Final
 
@@ -41,7 +41,7 @@ class Divergence:
     """The first value that the object computes otherwise.
 
     `program`, `iterations` (of the counted loops around it) and `index` say which element; `lines` are the operands
-    there. `result` is None where the object differs in memory alone.
+    there. `left_out`: operations whose values could not be seen, since no object has room for a look at them.
     """
 
     location: Location
@@ -52,6 +52,7 @@ class Divergence:
     got: str
     wanted: str
     lines: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         loops = f", iteration {', '.join(map(str, self.iterations))}" if self.iterations else ""
@@ -61,7 +62,11 @@ class Divergence:
             f"  the object gives   {self.got}",
             f"  its reference says {self.wanted}",
         ]
-        return "\n".join([*shown, *(f"    {line}" for line in self.lines)])
+        shown += [f"    {line}" for line in self.lines]
+        if self.left_out:
+            names = ", ".join(f"`{name}`" for name in dict.fromkeys(self.left_out))
+            shown.append(f"  not compared, since the object with a look at them does not fit the machine: {names}")
+        return "\n".join(shown)
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,9 @@ def bisect(launch: Launch, say: Callable[[str], None] = lambda text: None) -> Di
     if all(np.array_equal(bytes_of(a), bytes_of(b)) for a, b in zip(wanted, got, strict=True)):
         return None
     say("memory differs; comparing the operations")
-    found = _Search(launch, function, record, copies).first(say)
-    return found or _in_memory(function, record, wanted, got)
+    search = _Search(launch, function, record, copies)
+    found = search.first(say) or _in_memory(function, record, wanted, got)
+    return replace(found, left_out=tuple(search.left_out))
 
 
 def _run(launch: Launch, function: Function, views: Sequence[Any]) -> None:
@@ -144,7 +150,7 @@ class _Search:
     function: Function
     record: Record
     copies: Copies
-    skipped: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def first(self, say: Callable[[str], None]) -> Divergence | None:
         """The difference that comes first in the order of execution."""
@@ -188,7 +194,7 @@ class _Search:
                 for probe in probes:
                     yield from self._differences([probe])
             else:
-                self.skipped.append(self.record.operations[probes[0].op].name)
+                self.left_out.append(self.record.operations[probes[0].op].name)
             return
         for probe, array in zip(probes, arrays, strict=True):
             yield from self._compare(probe, array)

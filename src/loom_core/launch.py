@@ -347,6 +347,8 @@ def interpret_variant(
     from loom_core.ir.rewriter import clone_function
     from loom_core.passes.fold_dot import fold_dot_accumulator
 
+    if not all(view.writable for view in views):
+        check_writable(variant, views)
     if 0 not in grid:
         # What a product is added to takes part in its rounding: the one pass that defines bits.
         arguments = interpreter_arguments(variant.function, views, scalars)

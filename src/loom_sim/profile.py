@@ -24,13 +24,15 @@ _FLOPS_PER_CELL: Final = 2  # a multiply and an add
 _MOSTLY: Final = 0.5
 """A limit that is reached to this part, or a queue that works this part of the time, is what a run is bound by."""
 _WELL_FILLED: Final = 0.8
+_SLOW_FUNCTIONS: Final = 0.2  # of its lanes the stream engine uses where it computes functions like exp
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A lower bound of the run's cycles: `amount` units of work at `rate` units a cycle."""
+    """A lower bound of the run's cycles: `amount` units of work at `rate` units a cycle, by queues called `queue`."""
 
     name: str
+    queue: str
     amount: int
     unit: str
     rate: float
@@ -145,9 +147,9 @@ def limits_of(machine: MachineConfig, trace: Trace) -> tuple[Limit, ...]:
     """What each resource of the machine would take alone: the roofs of the roofline, in cycles."""
     flops = trace.cores * _FLOPS_PER_CELL * machine.mxu_rows * machine.mxu_cols / machine.mxu_fp32_divisor
     return (
-        Limit("HBM bandwidth", trace.hbm_bytes, "bytes", machine.hbm_bytes_per_cycle),
-        Limit("matrix engine, fp32", trace.matrix_flops, "flops", flops),
-        Limit("stream engine", trace.stream_operations, "operations", trace.cores * machine.sce_lanes),
+        Limit("HBM bandwidth", "DMA", trace.hbm_bytes, "bytes", machine.hbm_bytes_per_cycle),
+        Limit("matrix engine, fp32", "MXU", trace.matrix_flops, "flops", flops),
+        Limit("stream engine", "SCE", trace.stream_operations, "operations", trace.cores * machine.sce_lanes),
     )
 
 
@@ -160,7 +162,8 @@ def verdict_of(profile: Profile) -> Verdict:
     if not trace.events_total:
         return Verdict("nothing", "nothing to speed up: no engine was given a command")
     bound, reached = profile.bound, profile.reached
-    if reached >= _MOSTLY:
+    others = max(trace.busy_fraction(queue) for queue in trace.queues if not queue.startswith(bound.queue))
+    if reached >= max(_MOSTLY, others):
         return Verdict("limit", f"bound by {bound.name}: the run is at {reached:.1%} of that limit")
     nearest = f"the nearest limit, {bound.name}, is reached to {reached:.1%}"
     name = max(trace.queues, key=lambda queue: trace.queues[queue].busy)
@@ -218,12 +221,20 @@ def _about_matmuls(profile: Profile) -> str:
 
 def _about_programs(profile: Profile) -> str:
     machine, use = profile.machine, profile.trace.queues["SCE"]
+    if not use.busy:
+        return ""
     startup = use.commands * machine.sce_startup_cycles
-    if not use.busy or startup < (1 - _WELL_FILLED) * use.busy:
+    if startup >= (1 - _WELL_FILLED) * use.busy:
+        return (
+            f"work on larger tiles: {startup / use.busy:.0%} of the stream engine's cycles are the "
+            f"{machine.sce_startup_cycles} that each of its {use.commands} programs takes to start"
+        )
+    done = profile.trace.stream_operations / use.busy
+    if done >= _SLOW_FUNCTIONS * machine.sce_lanes:
         return ""
     return (
-        f"work on larger tiles: {startup / use.busy:.0%} of the stream engine's cycles are the "
-        f"{machine.sce_startup_cycles} that each of its {use.commands} programs takes to start"
+        f"fill the stream engine: while it works it does {done:.0f} of {machine.sce_lanes} operations a cycle; give a "
+        "program several rows as one tile, above all where a scan or a reduction goes along them"
     )
 
 

@@ -57,8 +57,10 @@ class Division:
 
 _ONE_PROGRAM: Final = Division(reason="there is one program")
 _ONE_ASKED: Final = Division(reason="one core is asked for")
-_LITTLE: Final = Division(reason="it takes less time than to wake another")
-_OPEN: Final = Division(reason="launches before took less time than to wake another", is_open=True)
+_LITTLE: Final = Division(reason="it takes this computer less time than to wake another; a profile shares it")
+_OPEN: Final = Division(
+    reason="launches before took this computer less time than to wake another; a profile shares them", is_open=True
+)
 
 
 def undivided(program: Program) -> Division:

@@ -23,6 +23,7 @@ from loom_core.isa.commands import (
 )
 from loom_sim import descriptors as d
 from loom_sim import footprint as box
+from loom_sim.bits import select
 from loom_sim.checker import tidy
 from loom_sim.footprint import find_moves
 from loom_sim.interpreter import build_interpreter, run_engine, scalar_memory
@@ -129,7 +130,10 @@ def note_box(state, survey, at, atomic, word):  # type: ignore[no-untyped-def]
     entry = SPACES + space * SPACE_WORDS
     indexed = load_word(at, box.INDEX) >= 0
     if indexed:
-        low, high = load_word(state, entry + 1), load_word(state, entry + 2)
+        # The verdict holds for launches with other arrays, unless real addresses are compared.
+        known = load_word(survey, ABSOLUTE) == 1
+        low = select(known, load_word(state, entry + 1), -PRODUCT_LIMIT)
+        high = select(known, load_word(state, entry + 2), PRODUCT_LIMIT)
     else:
         tidy(at)
         low = load_word(at, box.BASE)

@@ -74,9 +74,11 @@ class Movement:
 
 def check_range(
     name: str, dimensions: Sequence[Dimension], shape: Sequence[int], grid: Sequence[int], found: Numbers,
-    location: Location,
+    location: Location, may_read_poison: bool = False,
 ) -> None:  # fmt: skip
-    """BlockOutOfRange for the first grid point whose block begins outside the array."""
+    """BlockOutOfRange for the first grid point whose block begins outside the array; `may_read_poison`: of an operand
+    for which that can be allowed.
+    """
     for axis, (dimension, size) in enumerate(zip(dimensions, shape, strict=True)):
         before, behind = padding_of(dimension)
         starts = found[:, axis] * scale_of(dimension) - before
@@ -94,14 +96,16 @@ def check_range(
             axis=axis,
             count=-(-size // dimension.size) if isinstance(dimension, Blocked) else size,
             unit="blocks" if blocked else "elements",
-            advice=_advice(dimension, int(found[at, axis])),
+            advice=_advice(dimension, int(found[at, axis]), may_read_poison),
         )
 
 
-def _advice(dimension: Dimension, index: int) -> str:
+def _advice(dimension: Dimension, index: int, may_read_poison: bool) -> str:
     if isinstance(dimension, Blocked) and index > 0 and dimension.size > 1 and index % dimension.size == 0:
         return "index maps give block indices, not element offsets"
-    return "end the grid with the array, or read poison there with out_of_bounds_reads='uninitialized'"
+    if may_read_poison:
+        return "end the grid with the array, or read poison there with out_of_bounds_reads='uninitialized'"
+    return "end the grid with the array"
 
 
 def movement(dimensions: Sequence[Dimension], shape: Sequence[int], grid: Sequence[int], found: Numbers) -> Movement:

@@ -240,7 +240,7 @@ class _Making:
         else:
             found = index_map.over_grid(grid, [])
             if is_output or self.declaration.out_of_bounds_reads == "raise":
-                check_range(name, dimensions, shape, grid, found, location)
+                check_range(name, dimensions, shape, grid, found, location, may_read_poison=not is_output)
             if is_output:
                 if not spec.revisits:
                     check_revisits(name, grid, found, location)

@@ -488,3 +488,22 @@ def test_the_interpreter_adds_to_accumulators_as_the_simulator_does() -> None:
     with knobs.override(interpret=True):
         deep_products[(1,)](a, b, interpreted, K=256)
     assert np.array_equal(simulated.view(np.int32), interpreted.view(np.int32))
+
+
+@ltl.jit
+def increment(x: Any, n: Any, BLOCK: ltl.constexpr) -> None:
+    at = ltl.arange(0, BLOCK)
+    ltl.store(x + at, ltl.load(x + at, mask=at < n, other=0) + 1, mask=at < n)
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_read_only_and_empty_arrays_whatever_runs_them(interpret: bool) -> None:
+    fixed = bytes(16)
+    with knobs.override(interpret=interpret):
+        with pytest.raises(LoomError, match="LOOM-R106"):
+            increment[(1,)](np.frombuffer(fixed, np.float32), 4, BLOCK=4)
+        assert fixed == bytes(16)
+        increment[(1,)](np.zeros(0, np.float32), 0, BLOCK=4)
+        x = np.zeros(4, np.float32)
+        increment[(1,)](x, 3, BLOCK=4)
+    assert x.tolist() == [1, 1, 1, 0]

@@ -351,7 +351,10 @@ def test_extremes_of_floats_come_out_the_same_in_any_order() -> None:
 
 def test_little_work_stays_on_one_core() -> None:
     text = str(scale.explain(X.copy(), Y.copy(), 61, grid=(8,), BLOCK=8))
-    assert text in ("one core: it takes less time than to wake another", "one core: this process has one CPU")
+    assert text in (
+        "one core: it takes this computer less time than to wake another; a profile shares it",
+        "one core: this process has one CPU",
+    )
 
 
 def test_launches_with_new_numbers_are_looked_at_until_it_is_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,8 +369,12 @@ def test_launches_with_new_numbers_are_looked_at_until_it_is_in_vain(monkeypatch
     def text(n: int) -> str:
         return str(fill.explain(y, n, grid=(8,), BLOCK=8))
 
-    assert {text(n) for n in range(10, 18)} == {"one core: it takes less time than to wake another"}
-    assert text(18) == "one core: launches before took less time than to wake another"
+    assert {text(n) for n in range(10, 18)} == {
+        "one core: it takes this computer less time than to wake another; a profile shares it"
+    }
+    assert (
+        text(18) == "one core: launches before took this computer less time than to wake another; a profile shares them"
+    )
     # A launch that takes long is noticed, and the next ones are looked at again.
     monkeypatch.setattr(sharing, "WORTH_NANOSECONDS", 0)
     fill[8,](y, 21, BLOCK=8)
@@ -603,3 +610,23 @@ def test_meetings_are_found_as_by_looking_at_every_byte(seed: int) -> None:
         assert write[1] == min(w[1] for w in meets)
         assert write[1] < other[2]
         assert other[1] < write[2]
+
+
+@ltl.jit
+def scattered(index: Any, x: Any, out: Any, BLOCK: ltl.constexpr) -> None:
+    at = ltl.program_id(0) * BLOCK + ltl.arange(0, BLOCK)
+    to = ltl.load(index + at)
+    ltl.store(out + to, ltl.load(x + at), mask=to >= 0)
+
+
+def test_a_division_holds_for_other_arrays_or_is_not_kept() -> None:
+    n = 1 << 14
+    x = np.arange(n, dtype=np.float32)
+    with loom.cores(3):
+        # Nothing is stored: whatever that launch may do, the next one stores from all programs to the same bytes.
+        scattered[(n // 256,)](np.full(n, -1, np.int32), x, np.empty(0, np.float32), BLOCK=256)
+        out = np.zeros(64, np.float32)
+        text = scattered.explain(x.astype(np.int32) % 64, x, out, BLOCK=256, grid=(n // 256,))
+        scattered[(n // 256,)](x.astype(np.int32) % 64, x, out, BLOCK=256)
+    assert "one core: indices decide what the scatter" in str(text)
+    assert np.array_equal(out, x[-64:])

@@ -87,7 +87,7 @@ def test_a_mistake_in_the_text_is_shown_where_it_is(traced: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--emit", "object"], "needs --output"),
+        (["--emit", "object"], "needs --out"),
         (["--emit", "asm", "--pass", "simplify"], "needs the whole pipeline"),
         (["--pass", "simplify", "--until", "simplify"], "not both"),
         (["--pass", "simplyfy"], "'simplyfy' is not one of"),

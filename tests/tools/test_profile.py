@@ -39,6 +39,17 @@ def test_a_limit() -> None:
     assert verdict.advice == ()
 
 
+def test_a_queue_that_works_more_than_the_nearest_limit_is_reached() -> None:
+    hbm = CYCLES * L1.hbm_bytes_per_cycle * 56 // 100
+    verdict = profile({"SCE": 91_000, "DMA0": 70_000}, {"SCE": 300}, hbm=hbm, stream=91_000 * 64).verdict
+    assert verdict.kind == "queue"
+    assert verdict.text.startswith("bound by queue SCE, which works 91% of the time; the nearest limit, HBM bandwidth")
+    assert len(verdict.advice) == 1
+    assert verdict.advice[0].startswith("fill the stream engine: while it works it does 64 of 1024 operations a cycle")
+    functions = profile({"SCE": 91_000}, {"SCE": 300}, stream=91_000 * L1.sce_lanes // 4).verdict
+    assert functions.kind == "queue" and functions.advice == ()
+
+
 def test_latency_with_small_transfers() -> None:
     verdict = profile({"DMA0": 4_000}, {"DMA0": 100}, hbm=100 * 4096).verdict
     assert verdict.kind == "latency"

@@ -60,6 +60,7 @@ def check_kernel(
     Deterministic. Raises KernelDiffers (LOOM-R130) for the smallest launch found that is wrong; a Python file that
     repeats it is saved. ReferenceFails, BadDeclaration.
     """
+    __tracebackhide__ = True  # pytest shows the test and the diagnostic
     try:
         from loom.testing.strategies import Plan
     except ModuleNotFoundError as error:
@@ -227,6 +228,7 @@ def _shrunk(check: _Check, plan: Any, examples: int, seed: int) -> _Found | None
 
 
 def _report(check: _Check, found: _Found) -> None:
+    __tracebackhide__ = True
     types = {
         name: from_numpy(found.case.memories[v.memory].values.dtype)
         for name, v in found.case.arguments.items()
@@ -248,6 +250,8 @@ def _report(check: _Check, found: _Found) -> None:
         f"the launch:\n{described}",
         f"the smallest of {found.failed} wrong launches among {found.launches}",
     ]
+    if isinstance(first.error, LoomError) and 0 in found.case.sizes.values():
+        notes.append("if the kernel is not meant for empty arrays, bound the sizes: sizes=dict(n=(1, 100))")
     where = first.location if first.location.known else _place(check.kernel)
     error = KernelDiffers(where, kernel=check.name, fault=first.text, notes=notes, hint=saved.advice)
     # What Loom says of an error is in the notes; what others say, in their traceback.

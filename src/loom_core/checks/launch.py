@@ -93,7 +93,9 @@ def interpreter_arguments(
 
 def bytes_at(address: int, size: int) -> Bytes:
     """Memory as an array."""
-    memory: Any = (ctypes.c_uint8 * size).from_address(address) if size else b""
+    if not size:
+        return np.zeros(0, np.uint8)
+    memory: Any = (ctypes.c_uint8 * size).from_address(address)
     return np.frombuffer(memory, np.uint8)
 
 

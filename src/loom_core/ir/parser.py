@@ -26,6 +26,10 @@ from loom_core.ir.value import Value
 
 T = TypeVar("T")
 
+MOST_DIGITS: Final = 40
+MOST_NESTED: Final = 32
+"""Of lists in attributes, and of regions."""
+
 
 class SyntaxProblem(UserError):
     code = "LOOM-I001"
@@ -110,6 +114,7 @@ class _Parser:
         self.position = 0
         self.scopes: list[dict[str, Value]] = []
         self.defined: set[str] = set()
+        self._nested = 0
         self.token = self._next()
 
     # -- tokens --------------------------------------------------------------------------------------------------------
@@ -207,6 +212,8 @@ class _Parser:
             block.append(self.operation())
 
     def region(self) -> Block:
+        if len(self.scopes) > MOST_NESTED:
+            self.fail(f"no more than {MOST_NESTED} regions in each other")
         self.expect("{")
         self.scopes.append({})
         arguments: list[tuple[str, TileType, Token]] = []
@@ -387,19 +394,26 @@ class _Parser:
         token = self.token
         match token.kind:
             case "integer":
-                return int(self.advance().text)
+                return self.integer()
             case "float":
                 return float(self.advance().text)
             case "nan":
                 bits = int(self.advance().text[6:-1], 16)
                 return struct.unpack("<d", struct.pack("<Q", bits))[0]
             case "string":
-                return json.loads(self.advance().text)
+                return self.quoted()
             case "word":
                 return self._word_value()
             case "mark" if token.text == "[":
                 self.advance()
-                return tuple(self.separated(self.attribute_value, "]"))
+                self._nested += 1
+                if self._nested > MOST_NESTED:
+                    raise SyntaxProblem(
+                        self.here(token), expected="a value", found=f"lists more than {MOST_NESTED} deep"
+                    )
+                values = tuple(self.separated(self.attribute_value, "]"))
+                self._nested -= 1
+                return values
         return self.fail("an attribute value")
 
     def _word_value(self) -> Any:
@@ -427,11 +441,28 @@ class _Parser:
         return location or UNKNOWN
 
     def one_location(self) -> Location:
-        file = json.loads(self.expect_kind("string", "a file name").text)
+        file = self.quoted()
         line, column, end_column = self.number(), self.number(), self.number()
-        function = json.loads(self.advance().text) if self.token.kind == "string" else ""
+        function = self.quoted() if self.token.kind == "string" else ""
         return Location(file, line, column, end_column, function)
 
     def number(self) -> int:
         self.expect(":")
-        return int(self.expect_kind("integer", "a number").text)
+        return self.integer()
+
+    def quoted(self) -> str:
+        """A text in quotes."""
+        token = self.expect_kind("string", "a text in quotes")
+        try:
+            return str(json.loads(token.text))
+        except json.JSONDecodeError as error:
+            raise SyntaxProblem(
+                self.here(token), expected="a text in quotes", found=f"a mistake in one: {error.msg}"
+            ) from None
+
+    def integer(self) -> int:
+        """A whole number of no more than 64 bits' digits."""
+        token = self.expect_kind("integer", "a number")
+        if len(token.text) > MOST_DIGITS:
+            raise SyntaxProblem(self.here(token), expected="a number of 64 bits", found=f"{len(token.text)} digits")
+        return int(token.text)

@@ -17,6 +17,9 @@ class ProgramId(Op):
     def infer(self) -> tuple[TileType, ...]:
         return (TileType(i32),)
 
+    def verify(self) -> str | None:
+        return None if self.axis in (0, 1, 2) else f"there is no grid dimension {self.axis!r}"
+
 
 class NumPrograms(Op):
     """Size of grid dimension `axis` (0, 1, 2), i32."""
@@ -26,6 +29,9 @@ class NumPrograms(Op):
 
     def infer(self) -> tuple[TileType, ...]:
         return (TileType(i32),)
+
+    def verify(self) -> str | None:
+        return None if self.axis in (0, 1, 2) else f"there is no grid dimension {self.axis!r}"
 
 
 class For(Op):

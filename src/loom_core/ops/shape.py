@@ -28,6 +28,9 @@ class Constant(Op):
     def verify(self) -> str | None:
         if self.type.is_pointer:
             return "a pointer has no constants"
+        numbers = (int, float, np.generic) if self.type.dtype.is_float else (int, np.integer, np.bool_)
+        if not isinstance(self.value, numbers):
+            return f"{self.value!r} is no {self.type.dtype.name}"
         return None
 
 

@@ -148,7 +148,7 @@ def parse_constants(texts: Sequence[str]) -> dict[str, Any]:
 @click.option("--arg", "typed", multiple=True, metavar="NAME=VALUE", help="An operand: x=f32[1024,1024] or n=1024.")
 @click.option("--const", "constants", multiple=True, metavar="NAME=VALUE", help="A compile-time value: BLOCK=128.")
 @click.option("--grid", metavar="N[,N...]", help="Another grid than the one that the kernel was declared with.")
-@click.option("--out", type=click.Path(path_type=Path), help="The object's file.  [default: NAME.loom]")
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="The object's file.  [default: NAME.loom]")
 def compile_command(
     source: Path, wanted: str | None, typed: tuple[str, ...], constants: tuple[str, ...], grid: str | None,
     out: Path | None,

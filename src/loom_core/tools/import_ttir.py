@@ -28,7 +28,7 @@ _LAUNCH: Final = {
 @click.command(name="import-ttir")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path),
+    "--out", "--output", "-o", "output", type=click.Path(path_type=Path),
     help="The object's file.  [default: FILE with .loom; of several kernels each FILE.NAME.loom]",
 )  # fmt: skip
 @click.option("--name", help="Only this kernel, where the module has several public functions.")

@@ -364,7 +364,7 @@ def show_profile(result: Profile, shown: int) -> None:
 @main.command()
 @_object_file
 @_launch_options
-@click.option("--out", type=click.Path(path_type=Path), help="The page.  [default: beside the object, as .html]")
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="The page.  [default: beside the object, as .html]")
 @click.option("--dot", is_flag=True, help="Print the graph of commands and tokens for graphviz instead.")
 def visualize(
     file: Path, inputs: Path | None, typed: tuple[str, ...], grid: str | None, out: Path | None, dot: bool

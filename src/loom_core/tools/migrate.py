@@ -229,7 +229,7 @@ def _variant(kernel: JitFunction, arguments: Mapping[str, Any]) -> Variant:
 @click.argument("source", type=click.Path(path_type=Path), metavar="SRC.py")
 @click.option("--arg", "types", multiple=True, metavar="NAME=TYPE", help='A parameter\'s type: x="*fp16", n=i64.')
 @click.option("--const", "constants", multiple=True, metavar="NAME=VALUE", help="A constexpr's value: BLOCK=128.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the LTL source here instead of printing it.")
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Write the LTL source here instead of printing it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def migrate_command(
     source: Path, types: tuple[str, ...], constants: tuple[str, ...], out: Path | None, as_json: bool

@@ -38,7 +38,7 @@ class NoSuchFunction(BadUsage):
 @click.argument("source", type=click.Path(path_type=Path), metavar="SRC.py")
 @click.option("--call", "entry", metavar="NAME", help="A function of the file: it is called, before and after.")
 @click.option("--arg", "typed", multiple=True, metavar="NAME=VALUE", help="Its arguments: x=f32[64,64] or n=4.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the Palladium source here instead of printing it.")
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Write the source here instead of printing it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def migrate_pallas_command(
     source: Path, entry: str | None, typed: tuple[str, ...], out: Path | None, as_json: bool

@@ -93,7 +93,9 @@ _NAMES: Final = click.Choice(list(PASSES))
     help="What to give: the IR, its commands, or the object (these run the whole pipeline).",
 )
 @click.option("--machine", type=click.Choice(list(PRESETS)), default="l1", show_default=True)
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="A file for the result.  [default: print it]")
+@click.option(
+    "--out", "-o", "output", type=click.Path(path_type=Path), help="A file for the result.  [default: print it]"
+)
 def opt_command(
     file: Path, names: tuple[str, ...], until: str | None, changes: bool, emit: str, machine: str, output: Path | None
 ) -> None:  # fmt: skip
@@ -103,7 +105,7 @@ def opt_command(
     if emit != "ir" and (names or until):
         raise click.UsageError(f"--emit {emit} needs the whole pipeline: leave out --pass and --until")
     if emit == "object" and output is None:
-        raise click.UsageError("--emit object needs --output FILE")
+        raise click.UsageError("--emit object needs --out FILE")
     functions = read_functions(file)
     if emit == "ir":
         results = [optimised(function, _chosen(names, until), changes) for function in functions]

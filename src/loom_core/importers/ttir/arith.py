@@ -6,6 +6,7 @@ the bits as such and gives them back. The sign of i1 counts too: as a signed num
 
 from __future__ import annotations
 
+from string import hexdigits
 from typing import Any, Final
 
 import numpy as np
@@ -183,6 +184,8 @@ def _from_bits(importer: Importer, op: Operation, text: str, type: TileType) -> 
     digits = text[2:]
     if not text.startswith("0x") or not digits or len(digits) > dtype.bits // 4:
         importer.refuse(op, "a constant with different elements is not supported")
+    if set(digits) - set(hexdigits):
+        importer.wrong(op, f"{text} is no hexadecimal number")
     pattern = int(digits, 16)
     if not dtype.is_float:
         return pattern

@@ -9,6 +9,7 @@ from loom_core.importers.ttir.scanner import Scanner
 from loom_core.importers.ttir.syntax import Raw, Typed
 from loom_core.importers.ttir.types import TypeReader
 
+_MOST_DIGITS: Final = 100  # of a whole number; more are no integer of any type
 _NUMBER: Final = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*(?:[eE][+-]?\d+)?)?")
 _KEY: Final = re.compile(r"[A-Za-z_][\w$.]*")
 _WORD: Final = re.compile(r"[A-Za-z_][\w$.|]*")
@@ -117,7 +118,7 @@ def _number(text: str) -> int | float | str:
     """A number; a hexadecimal one stays text, because the type decides whether it is a float's bits."""
     if text.startswith("0x"):
         return text
-    return float(text) if "." in text or "e" in text or "E" in text else int(text)
+    return float(text) if "." in text or "e" in text or "E" in text or len(text) > _MOST_DIGITS else int(text)
 
 
 def plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from loom_core import __version__
+from loom_core.base.syntax_trees import one_at_a_time
 from ltl.imported import ImportedKernel
 from ltl.packages import stand_in_for_triton
 from ltl.testing import modelled_milliseconds
@@ -284,6 +285,7 @@ def install() -> None:
     from triton.backends.compiler import BaseBackend
     from triton.backends.driver import DriverBase
     from triton.runtime.driver import driver
+    from triton.runtime.jit import JITFunction
 
     compiler = type("LoomBackend", (_Compiler, BaseBackend), {})
     made = type("LoomDriver", (_Driver, DriverBase), {})
@@ -291,6 +293,8 @@ def install() -> None:
     active = made()
     driver.set_active(active)
     quicken(lambda: driver._active is active)
+    if not hasattr(JITFunction.parse, "__wrapped__"):
+        JITFunction.parse = one_at_a_time(JITFunction.parse)  # first launches may come from several threads
     if triton.knobs.language.fp32_default is None:
         triton.knobs.language.fp32_default = "ieee"
 

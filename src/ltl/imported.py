@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property, partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
@@ -91,8 +92,10 @@ class ImportedKernel:
         machine: MachineConfig | None = None,
         assertions: bool = False,
     ) -> None:
-        self._imported = import_ttir(text, _Library(), file=file, name=name, assertions=assertions)
+        self._import = partial(import_ttir, text, _Library(), file=file, name=name, assertions=assertions)
+        self._imported = self._import()
         self._machine = machine
+        self._padded: dict[frozenset[str], ImportedKernel] = {frozenset(): self}
         self._grids: dict[Any, tuple[int, int, int]] = {}
 
     @property
@@ -145,6 +148,10 @@ class ImportedKernel:
 
     def _launch(self, sizes: tuple[int, int, int], args: Sequence[Any], options: dict[str, Any]) -> None:
         """The launches that `KnownCalls` does not handle."""
+        padded = self._padded_as(args)
+        if padded is not self:
+            padded._launch(sizes, args, options)
+            return
         views, scalars = self.leaves(args, {})
         run = interpret_variant if knobs.interpret else run_variant
         run(self.variant, views, scalars, sizes)
@@ -152,6 +159,25 @@ class ImportedKernel:
         if given == [number for _, number in scalars] and len(args) == len(self.specs):
             arguments = [launch.Argument(spec) for spec in self.specs]
             self._known.remember(args, arguments, self.variant)
+
+    def _padded_as(self, args: Sequence[Any]) -> ImportedKernel:
+        """This kernel for the padding of the descriptors that it is given: NaN is no part of its text."""
+        if not any(self._imported.ranks):
+            return self
+        names = [name for name, _ in self._imported.source.arguments]
+        if len(args) != len(names):
+            names = list(compress(names, self._imported.given))
+        wanted = frozenset(
+            name for name, arg in zip(names, args, strict=False) if getattr(arg, "padding", "zero") == "nan"
+        )
+        if wanted not in self._padded:
+            made = copy(self)
+            for cached in ("variant", "specs", "_known"):
+                made.__dict__.pop(cached, None)
+            made._imported = self._import(nan_padded=wanted)
+            made._padded = {wanted: made}
+            self._padded[wanted] = made
+        return self._padded[wanted]
 
     @cached_property
     def specs(self) -> list[PointerSpec | ScalarSpec]:
@@ -166,8 +192,9 @@ class ImportedKernel:
 
     def trace(self, *args: Any, grid: Any) -> Any:
         """Run under the cycle model of the machine; gives the simulator's trace."""
-        views, scalars = self.leaves(args, {})
-        return trace_variant(self.variant, views, scalars, launch.read_grid(grid, self.name, dict))
+        padded = self._padded_as(args)
+        views, scalars = padded.leaves(args, {})
+        return trace_variant(padded.variant, views, scalars, launch.read_grid(grid, self.name, dict))
 
     def lower(self, *args: Any) -> Function:
         """The Tile IR, which does not depend on arguments."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from loom_core.base.syntax_trees import parse
+
 _LANGUAGE: Final = "triton.language"
 _OWN: Final = {
     "jit", "autotune", "heuristics", "Config", "cdiv", "next_power_of_2", "constexpr_function", "aggregate",
@@ -62,7 +64,7 @@ def migrate(text: str) -> Migration:
 
     SyntaxError if the text is no Python.
     """
-    tree = ast.parse(text)
+    tree = parse(text)
     rewriter = _Rewriter(tree)
     # An import that goes takes its line with it.
     edits = [replace(e, end_line=e.end_line + 1, end_column=0) if not e.text else e for e in rewriter.edits]

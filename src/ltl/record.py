@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from loom_core.base.syntax_trees import parse
+
 _SCALARS: Final = (bool, int, float, str, type(None))
 _TENSOR_TYPES: Final = {
     "bool": "i1", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint16": "u16",
@@ -233,7 +235,7 @@ def source_of(kernel: Any) -> str:
 
 
 def _collect(function: Any, parts: dict[str, str]) -> None:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    tree = parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(tree, ast.FunctionDef)
     tree.decorator_list = []
     own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from loom_core.base.syntax_trees import compile_tree, parse
 from ltl.jit import JitFunction
 from ltl.migration import bound_name, defined_names, is_jit, kernel_names, needed_statements
 from ltl.packages import import_name, is_stand_in, names_for_kernels
@@ -73,7 +74,7 @@ def load_kernels(
     `beside` (or else `file`) lies, is read in the same way; `reading` are the files that are being read. SyntaxError if
     the text is no Python.
     """
-    tree = ast.parse(text)
+    tree = parse(text)
     loaded = Loaded(_namespace(text, file))
     reading |= {beside or file}
     for statement in needed_statements(tree, kernel_names(tree) if names is None else names):
@@ -94,7 +95,7 @@ def _text(error: Exception) -> str:
 
 def _run(statement: ast.stmt, file: str, loaded: Loaded) -> None:
     # The user's own source, as above.
-    exec(compile(ast.Module([statement], []), file, "exec", dont_inherit=True), loaded.namespace)
+    exec(compile_tree(ast.Module([statement], []), file), loaded.namespace)
 
 
 def _define(statement: ast.stmt, file: str, loaded: Loaded) -> None:
@@ -124,7 +125,7 @@ def _define(statement: ast.stmt, file: str, loaded: Loaded) -> None:
 def _problem(decorator: ast.expr, loaded: Loaded) -> str:
     """Why a decorator cannot be made; empty if it can."""
     try:
-        code = compile(ast.Expression(decorator), "<decorator>", "eval", dont_inherit=True)
+        code = compile_tree(ast.Expression(decorator), "<decorator>", "eval")
         made = eval(code, loaded.namespace)  # the user's own source, as above
     except Exception as error:  # noqa: BLE001
         return _text(error)

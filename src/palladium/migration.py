@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import palladium
+from loom_core.base.syntax_trees import parse
 
 MODULES: Final[dict[str, str]] = {
     "jax.experimental.pallas": "pl", "jax.experimental.pallas.tpu": "tpu", "jax.experimental.pallas.triton": "triton",
@@ -78,7 +79,7 @@ def migrate(text: str) -> Migration:
 class _Migrator:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tree = ast.parse(text)
+        self.tree = parse(text)
         self.lines = [0]
         for line in text.encode().splitlines(keepends=True):
             self.lines.append(self.lines[-1] + len(line))

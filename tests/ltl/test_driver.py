@@ -151,6 +151,17 @@ def test_descriptors_of_the_host() -> None:
     assert torch.equal(again, out)
 
 
+def test_descriptors_of_the_host_read_what_their_padding_says() -> None:
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    a = torch.randn(16, 20)
+    for padding in ("nan", "zero", "nan"):
+        out = torch.zeros(16, 16)
+        block[(1,)](TensorDescriptor(a, [16, 20], [20, 1], [16, 16], padding), out, BLOCK=16)
+        assert torch.equal(out[:, :12], a[:, 8:])
+        assert torch.isnan(out[:, 12:]).all() if padding == "nan" else not out[:, 12:].any()
+
+
 @triton.jit
 def shown(x, BLOCK: tl.constexpr):
     tl.device_print("values", tl.load(x + tl.arange(0, BLOCK)), tl.program_id(0))

@@ -34,9 +34,10 @@ MOST_SECONDS: Final = 240
 """What one test may take."""
 EXCEPTIONS: Final = {
     r"test_optimize_thread_locality|test_assume": "asks for the TTGIR of a GPU",
-    r"test_abs_fp8\[in_dtype[34]\]|test_\w+\[.*float8e4b15|test_\w+\[.*float8e4b8": "a float type that Loom refuses",
+    r"test_abs_fp8\[in_dtype[034]\]|test_\w+\[.*float8e4b15|test_\w+\[.*float8e4b8": "a float type that Loom refuses",
     r"test_print\[device_print_pointer": "a pointer has no number that could be printed",
     r"test_reduce\[.*-None-True\]": "of an older Triton: 3.9 refuses to index a scalar",
+    r"test_where\[1-\*int32\]": "loads pointers from memory, of which nothing says into which array they point",
     r"test_zero_strided_tensors|test_tensor_descriptor_batched_gemm": "asks torch for a CUDA device",
     r"test_mxfp8_mxfp4_matmul_tma\[.*8192": "not run to its end: a product of 8192³ takes more than four minutes",
     r"test_scaled_dot": "one element near 0 of 4,096 lies 1.2% from a product rounded in another order; 1% is allowed",

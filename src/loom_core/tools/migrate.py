@@ -18,6 +18,7 @@ import click
 
 from loom_core.base.diagnostics import Diagnostic, LoomError, render
 from loom_core.base.location import Location
+from loom_core.base.syntax_trees import parse
 from loom_core.tools.assumed import (
     MAX_ATTEMPTS,
     Assumptions,
@@ -86,7 +87,7 @@ def reports(text: str, file: str, migrated: str, given: Assumptions) -> Iterator
     from ltl.migration import kernel_names
     from ltl.source import load_kernels
 
-    tree = ast.parse(text)
+    tree = parse(text)
     names = kernel_names(tree)
     if not names:
         raise NotTritonSource(Location(file), reason="no function is decorated with jit")

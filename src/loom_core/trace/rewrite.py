@@ -47,6 +47,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final
 
+from loom_core.base.syntax_trees import compile_tree
 from loom_core.trace.errors import TraceError
 from loom_core.trace.source import FunctionSource
 from loom_core.trace.syntax import check_syntax, exits_at_tails, may_exit
@@ -81,7 +82,7 @@ def rewrite(source: FunctionSource) -> Rewritten:
     function = rewriter.function()
     module = ast.Module([function], [])
     namespace: dict[str, Any] = {}
-    exec(compile(module, source.file, "exec", dont_inherit=True), namespace)  # the user's own function, rewritten
+    exec(compile_tree(module, source.file), namespace)  # the user's own function, rewritten
     code: CodeType = namespace[function.name].__code__
     return Rewritten(source, code, tuple(sorted(rewriter.free)))
 

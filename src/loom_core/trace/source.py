@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from loom_core.base.location import Location
+from loom_core.base.syntax_trees import parse
 from loom_core.trace.errors import BadSource, NoSource
 
 
@@ -31,7 +32,7 @@ class FunctionSource:
         # An enclosing block keeps the columns of an indented definition as they are in the file.
         indented = self.text[:1].isspace()
         try:
-            module = ast.parse("if 1:\n" + self.text if indented else self.text, self.file)
+            module = parse("if 1:\n" + self.text if indented else self.text, self.file)
         except SyntaxError as error:
             raise BadSource(self.location, function=self.name, problem=error.msg) from None
         body = module.body

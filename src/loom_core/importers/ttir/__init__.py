@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from loom_core.base.dtype import i64
@@ -61,12 +61,14 @@ class ImportedFunction:
 
 
 def import_ttir(
-    text: str, library: Library, *, file: str = "<ttir>", name: str | None = None, assertions: bool = False
-) -> ImportedFunction:
+    text: str, library: Library, *, file: str = "<ttir>", name: str | None = None, assertions: bool = False,
+    nan_padded: Collection[str] = (),
+) -> ImportedFunction:  # fmt: skip
     """The kernel in the text of a Triton IR module.
 
     name: which function, by default the only public one. library: gives the device's math functions. assertions:
-    whether device assertions are checked. A descriptor among the parameters becomes its base pointer, then its sizes
+    whether device assertions are checked. nan_padded: the parameters, as in `%x`, that are descriptors which read NaN
+    outside of their array, and not 0. A descriptor among the parameters becomes its base pointer, then its sizes
     and strides as i64. MalformedTritonIr, WrongOperands, UnsupportedOperation, UnsupportedType at the line in the text
     or, where it is known, the user's line.
     """
@@ -85,7 +87,8 @@ def import_ttir(
                 importer.scope[name_] = _from_descriptor(importer, source, repeated[name_], type)
                 continue
             base, rest, values = values[0], values[1 : 1 + 2 * rank], values[1 + 2 * rank :]
-            importer.scope[name_] = Window(base, rest[:rank], rest[rank:], (), type.shape) if rank else base
+            padding = "nan" if name_ in nan_padded else "zero"
+            importer.scope[name_] = Window(base, rest[:rank], rest[rank:], (), type.shape, padding) if rank else base
         returned = branches.import_blocks(importer, source.operation, source.blocks)
         if returned:
             importer.wrong(source.operation, "a kernel returns nothing")

@@ -72,10 +72,11 @@ def undivided(program: Program) -> Division:
 
 def available_cores(machine: MachineConfig) -> int:
     """Cores for a launch where no number is asked for: as many as the machine and this process' CPUs allow."""
-    return min(machine.cores, _cpus())
+    return min(machine.cores, usable_cpus())
 
 
-def _cpus() -> int:
+def usable_cpus() -> int:
+    """CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -363,7 +363,7 @@ def test_launches_with_new_numbers_are_looked_at_until_it_is_in_vain(monkeypatch
         at = ltl.program_id(0) * BLOCK + ltl.arange(0, BLOCK)
         ltl.store(y + at, 1.0, mask=at < n)
 
-    monkeypatch.setattr(sharing, "_cpus", lambda: 2)
+    monkeypatch.setattr(sharing, "usable_cpus", lambda: 2)
     y = np.zeros(64, F32)
 
     def text(n: int) -> str:

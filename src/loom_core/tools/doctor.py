@@ -57,17 +57,15 @@ def host() -> Iterator[Finding]:
     yield Finding("python", f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}")
     from llvmlite import binding
 
+    from loom_sim.sharing import usable_cpus
+
     features = binding.get_host_cpu_features()
     vectors = next((name for name in ("avx512f", "avx2", "avx", "neon", "sse2") if features.get(name)), "unknown")
     yield Finding(
-        "processor", f"{binding.get_host_cpu_name()}, vectors {vectors}, {_processors()} CPUs for this process"
+        "processor", f"{binding.get_host_cpu_name()}, vectors {vectors}, {usable_cpus()} CPUs for this process"
     )
     if platform.machine() in ("x86_64", "AMD64") and not features.get("fma"):
         yield Finding("processor", "no fused multiply-add", "note", "results are the same; products are much slower")
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def packages() -> Iterator[Finding]:

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-
-import loom.triton
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")
 
-pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION", "ignore::DeprecationWarning")
-
-
-@pytest.fixture(autouse=True)
-def installed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Loom's driver, with caches of its own."""
-    from triton.runtime.driver import driver
-
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    before = driver._active
-    monkeypatch.setattr(triton.knobs.language, "fp32_default", None)
-    loom.triton.install()
-    yield
-    driver.set_active(before)
+pytestmark = [
+    pytest.mark.usefixtures("triton_on_loom"),
+    pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION", "ignore::DeprecationWarning"),
+]
 
 
 @triton.jit
